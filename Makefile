@@ -1,0 +1,84 @@
+# `make` or `make help` lists what there is.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format coverage bench bench-peers docs test-scatter \
+  test-data clean
+
+PYTHON ?= python3
+VENV ?= .venv
+CONSTRAINTS ?= .ci/constraints.txt
+OUT ?= runs/demo
+WHEELS ?=
+DATA ?=
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+RUN := $(VENV)/bin/python
+ENVIRONMENT := PYTHON="$(PYTHON)" VENV="$(VENV)" CONSTRAINTS="$(CONSTRAINTS)" \
+  ./.ci/environment
+DEMO_CMD ?= $(RUN) -m pyg_pool demo --out $(OUT)
+# Wheels of compiled packages come from a folder, or are built from source.
+PIP_WHEELS := $(RUN) -m pip install --disable-pip-version-check --no-deps \
+  $(if $(WHEELS),--find-links $(WHEELS),--no-build-isolation)
+
+help: ## list the targets
+	@echo "Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile \
+	  | awk -F '|' '{ printf "%-20s %s\n", $$1, $$2 }'
+	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) OUT=$(OUT) WHEELS= DATA="
+	@echo "          PYTEST_ARGS= BENCH_ARGS= CONSTRAINTS=$(CONSTRAINTS)"
+
+demo: ## train a pooling classifier on molecules and draw its levels (about 1 min)
+	@$(ENVIRONMENT) demo
+	$(DEMO_CMD)
+
+test: ## run the tests and the examples in the documentation
+	@$(ENVIRONMENT) test
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+coverage: ## the tests again, with branch coverage of the core rooms
+	@$(ENVIRONMENT) test
+	$(RUN) -m pytest --cov --cov-report=term $(PYTEST_ARGS)
+
+lint: ## check style, format and types
+	@$(ENVIRONMENT) dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+format: ## mend style and format where that can be done by machine
+	@$(ENVIRONMENT) dev
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+bench: ## measure speed and memory of this library against PyG
+	@$(ENVIRONMENT) test
+	$(RUN) -m benchmarks $(BENCH_ARGS)
+
+bench-peers: ## the same beside torch-geometric-pool (WHEELS=folder saves compiling)
+	@$(ENVIRONMENT) test
+	$(PIP_WHEELS) torch-scatter
+	$(RUN) -m pip install --disable-pip-version-check --no-deps torch-geometric-pool
+	$(RUN) -m benchmarks --peers $(BENCH_ARGS)
+
+test-scatter: ## tests of the torch-scatter backend (WHEELS=folder saves compiling)
+	@$(ENVIRONMENT) test
+	$(PIP_WHEELS) torch-scatter torch-sparse
+	$(RUN) -m pytest -m scatter $(PYTEST_ARGS)
+
+test-data: ## tests on real data sets laid out in DATA=folder
+	@test -d "$(DATA)" || { echo "No folder DATA='$(DATA)'; give one that holds data" \
+	  "sets as PyG and OGB lay them out: make test-data DATA=folder"; exit 2; }
+	@$(ENVIRONMENT) test
+	PYG_POOL_DATA="$(abspath $(DATA))" $(RUN) -m pytest -m data $(PYTEST_ARGS)
+
+docs: ## build the documentation in docs/_build/html
+	@$(ENVIRONMENT) docs
+	$(RUN) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+clean: ## remove the environment, caches and built files (runs/ stays)
+	rm -rf "$(VENV)" build dist docs/_build .coverage htmlcov \
+	  .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find pyg_pool tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + \
+	  2>/dev/null || true

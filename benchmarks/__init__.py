@@ -1,0 +1,1 @@
+"""Speed and memory of this library beside its peers on fixed inputs."""

@@ -1,0 +1,32 @@
+"""Primitives on segments, edges and sparse matrices, behind one dispatch."""
+
+from __future__ import annotations
+
+from pyg_pool.kernels.coalesce import coalesce
+from pyg_pool.kernels.components import connected_components
+from pyg_pool.kernels.dispatch import (
+    available_backends,
+    current_backend,
+    use_backend,
+)
+from pyg_pool.kernels.edges import filter_edges, incident_edges
+from pyg_pool.kernels.product import sparse_product
+from pyg_pool.kernels.scatter import put_rows, take_rows
+from pyg_pool.kernels.segment import segment_reduce, segment_softmax
+from pyg_pool.kernels.topk import topk
+
+__all__ = [
+    "available_backends",
+    "coalesce",
+    "connected_components",
+    "current_backend",
+    "filter_edges",
+    "incident_edges",
+    "put_rows",
+    "segment_reduce",
+    "segment_softmax",
+    "sparse_product",
+    "take_rows",
+    "topk",
+    "use_backend",
+]

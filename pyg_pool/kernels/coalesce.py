@@ -1,0 +1,68 @@
+"""Sorting edges and merging parallel ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_pool.errors import check_choice, check_edges
+from pyg_pool.kernels.segment import segment_reduce
+from pyg_pool.typing import OptTensor
+
+__all__ = ["coalesce"]
+
+REDUCES = ("sum", "mean", "max", "min", "mul")
+
+
+def coalesce(
+    edge_index: Tensor,
+    edge_attr: OptTensor = None,
+    num_nodes: int | None = None,
+    reduce: str = "sum",
+) -> tuple[Tensor, OptTensor]:
+    """Sorts edges by source, then target, and merges parallel ones.
+
+    Args:
+        edge_index: Edges.
+        edge_attr: Weights or attributes of the edges.
+        num_nodes: Number of nodes; without it the largest id sets it.
+        reduce: How attributes of parallel edges are merged: ``"sum"``,
+            ``"mean"``, ``"max"``, ``"min"`` or ``"mul"``.
+
+    Returns:
+        The merged edges and their attributes (``None`` where none were given).
+
+    Shapes:
+        edge_index: ``[2, E]`` int64; edge_attr: ``[E]``, ``[E, 1]`` or ``[E, D]``;
+        the same with ``E' <= E`` edges is returned.
+
+    Raises:
+        ValueError: If the reduction is unknown or the shapes do not fit.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels import coalesce
+        >>> edges = torch.tensor([[1, 0, 1], [0, 2, 0]])
+        >>> coalesce(edges, torch.tensor([1.0, 2.0, 5.0]), num_nodes=3)
+        (tensor([[0, 1],
+                [2, 0]]), tensor([2., 6.]))
+    """
+    check_choice("coalesce", "reduce", reduce, REDUCES)
+    edge_index = check_edges("coalesce", edge_index, edge_attr, num_nodes)
+    if num_nodes is None:
+        num_nodes = int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
+    key, order = torch.sort(edge_index[0] * num_nodes + edge_index[1], stable=True)
+    new = torch.ones_like(key, dtype=torch.bool)
+    new[1:] = key[1:] != key[:-1]
+    first = new.nonzero().view(-1)
+    merged = edge_index.index_select(1, order.index_select(0, first))
+    if edge_attr is None:
+        return merged, None
+    slot = new.long().cumsum(0) - 1
+    word = "prod" if reduce == "mul" else reduce
+    return merged, segment_reduce(
+        edge_attr.index_select(0, order),
+        slot,
+        dim_size=first.numel(),
+        reduce=word,  # type: ignore[arg-type]
+    )

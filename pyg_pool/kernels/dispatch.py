@@ -1,0 +1,90 @@
+"""Which backend runs a primitive.
+
+``native`` is plain torch code: it exists for every primitive, runs on every
+device, is what ``torch.compile`` traces, and is the reference of all others.
+``numba`` is a compiled CPU twin, reached for float tensors in eager mode above a
+measured size. A backend is forced by :func:`use_backend` or by the environment
+variable ``PYG_POOL_BACKEND``; the default ``auto`` decides by size and device.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import torch
+from torch import Tensor
+
+from pyg_pool.errors import check_choice
+from pyg_pool.typing import Backend
+
+__all__ = ["available_backends", "current_backend", "use_backend"]
+
+BACKENDS = ("auto", "native", "numba")
+
+# Sizes from which the compiled twin beats native torch: entries of both factors,
+# edges, elements of the picked rows, rows.
+NUMBA_FROM = {
+    "sparse_product": 4096,
+    "filter_edges": 1024,
+    "gated_rows": 16384,
+    "topk": 1024,
+}
+
+_forced: ContextVar[str | None] = ContextVar("pyg_pool_backend", default=None)
+
+
+def current_backend() -> str:
+    """Returns the backend in force: ``"auto"``, ``"native"`` or ``"numba"``."""
+    forced = _forced.get()
+    if forced is not None:
+        return forced
+    name = os.environ.get("PYG_POOL_BACKEND", "auto")
+    check_choice("PYG_POOL_BACKEND", "value", name, BACKENDS)
+    return name
+
+
+@contextmanager
+def use_backend(name: Backend) -> Iterator[None]:
+    """Forces one backend inside a ``with`` block.
+
+    Args:
+        name: ``"auto"``, ``"native"`` or ``"numba"``. A primitive without a twin
+            of that name, or a tensor on another device, uses ``native``.
+
+    Raises:
+        ValueError: If there is no such backend.
+
+    Example:
+        >>> from pyg_pool.kernels import current_backend, use_backend
+        >>> with use_backend("native"):
+        ...     current_backend()
+        'native'
+    """
+    check_choice("use_backend", "name", name, BACKENDS)
+    token = _forced.set(name)
+    try:
+        yield
+    finally:
+        _forced.reset(token)
+
+
+def available_backends() -> dict[str, str]:
+    """Returns each backend with ``"yes"`` or the reason why it is not there."""
+    out = {"native": "yes"}
+    found = importlib.util.find_spec("numba") is not None
+    out["numba"] = "yes" if found else "the package numba is not installed"
+    return out
+
+
+def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
+    """Whether the numba twin of a primitive takes these tensors."""
+    if torch.compiler.is_compiling():
+        return False
+    if any(tensor.device.type != "cpu" for tensor in tensors):
+        return False
+    name = current_backend()
+    return name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])

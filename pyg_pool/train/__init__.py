@@ -1,0 +1,68 @@
+"""Training: data sets, options, run folders; Lightning is loaded when a run starts."""
+
+from __future__ import annotations
+
+from pyg_pool.train.architectures import (
+    GraphFeatures,
+    GraphModel,
+    PlainGNN,
+    build_model,
+    list_models,
+    list_operators,
+    list_pools,
+    list_readouts,
+)
+from pyg_pool.train.config import OptionError, TrainConfig
+from pyg_pool.train.data import (
+    DatasetInfo,
+    GraphDataset,
+    Skipped,
+    Split,
+    list_datasets,
+    load_dataset,
+)
+from pyg_pool.train.demo import Demo, DemoResult, DemoRow
+from pyg_pool.train.encoders import EdgeEncoder, NodeEncoder, encoders
+from pyg_pool.train.graph_classification import (
+    GraphJob,
+    JobSummary,
+    RunResult,
+    load_model,
+    train_graphs,
+)
+from pyg_pool.train.messages import show_messages
+from pyg_pool.train.store import GraphStore
+from pyg_pool.train.versions import versions
+
+__all__ = [
+    "DatasetInfo",
+    "Demo",
+    "DemoResult",
+    "DemoRow",
+    "EdgeEncoder",
+    "GraphDataset",
+    "GraphFeatures",
+    "GraphJob",
+    "GraphModel",
+    "GraphStore",
+    "JobSummary",
+    "NodeEncoder",
+    "OptionError",
+    "PlainGNN",
+    "RunResult",
+    "Skipped",
+    "Split",
+    "TrainConfig",
+    "build_model",
+    "encoders",
+    "list_datasets",
+    "list_models",
+    "list_operators",
+    "list_pools",
+    "list_readouts",
+    "load_dataset",
+    "load_model",
+    "show_messages",
+    "train_graphs",
+    "versions",
+]

@@ -1,0 +1,321 @@
+"""The benchmark inputs have the promised properties; the statistics are right."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from benchmarks import harness, record, report
+from benchmarks.inputs import GRAPH_INPUTS, GraphInput, load_graphs, load_segments
+
+SIZES = {
+    "a": (3_260, 6_740, 128),
+    "b": (9_630, 38_500, 32),
+    "c": (100_000, 1_000_000, 1),
+    "d": (5_000, 50_000, 1),
+}
+
+
+def edge_keys(graph: GraphInput) -> Tensor:
+    return graph.edge_index[0] * graph.x.size(0) + graph.edge_index[1]
+
+
+@pytest.mark.parametrize("name", GRAPH_INPUTS)
+def test_sizes(name: str) -> None:
+    graph = load_graphs(name)
+    nodes, columns, graphs = SIZES[name]
+    assert graph.x.size(0) == pytest.approx(nodes, rel=0.015)
+    assert graph.edge_index.size(1) == pytest.approx(columns, rel=0.015)
+    assert graph.x.shape == (graph.batch.numel(), 64)
+    assert graph.num_graphs == graphs == int(graph.batch.max()) + 1
+    assert graph.x.dtype == graph.edge_weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("name", GRAPH_INPUTS)
+def test_edges_are_simple_and_symmetric(name: str, shuffled: bool) -> None:
+    graph = load_graphs(name, shuffled=shuffled)
+    row, column = graph.edge_index
+    keys, order = edge_keys(graph).sort()
+    back, back_order = (column * graph.x.size(0) + row).sort()
+    assert (row != column).all()
+    assert (keys.diff() > 0).all()
+    torch.testing.assert_close(keys, back)
+    torch.testing.assert_close(graph.edge_weight[order], graph.edge_weight[back_order])
+    assert (graph.batch[row] == graph.batch[column]).all()
+    assert 0.5 <= float(graph.edge_weight.min()) < 0.55
+    assert 1.45 < float(graph.edge_weight.max()) <= 1.5
+
+
+def test_molecules_are_trees_with_few_rings() -> None:
+    graph = load_graphs("a")
+    sizes = torch.bincount(graph.batch)
+    edges = torch.bincount(graph.batch[graph.edge_index[0]]) // 2
+    assert (int(sizes.min()), int(sizes.max())) == (18, 32)
+    assert int(torch.bincount(graph.edge_index[0]).max()) == 4
+    assert ((edges >= sizes - 1) & (edges <= sizes + 1)).all()
+    parts = torch.arange(graph.x.size(0))
+    for _ in range(32):
+        parts.scatter_reduce_(
+            0, graph.edge_index[0], parts[graph.edge_index[1]], "amin"
+        )
+    assert parts.unique().numel() == graph.num_graphs
+
+
+def test_random_graphs_have_four_columns_a_node() -> None:
+    graph = load_graphs("b")
+    sizes = torch.bincount(graph.batch)
+    assert int(sizes.min()) >= 270
+    assert int(sizes.max()) <= 330
+    torch.testing.assert_close(
+        torch.bincount(graph.batch[graph.edge_index[0]]), 4 * sizes
+    )
+
+
+@pytest.mark.parametrize("name", ["c", "d"])
+def test_half_of_the_edges_are_local(name: str) -> None:
+    graph = load_graphs(name)
+    row, column = graph.edge_index
+    share = ((row - column).abs() <= 50).double().mean().item()
+    by_chance = 0.5 * 101 / graph.x.size(0)
+    assert share == pytest.approx(0.5 + by_chance, abs=0.003)
+
+
+def test_shuffling_renumbers_and_changes_no_graph() -> None:
+    plain, shuffled = load_graphs("b"), load_graphs("b", shuffled=True)
+    assert (plain.batch.diff() >= 0).all()
+    assert (shuffled.batch.diff() < 0).any()
+    torch.testing.assert_close(
+        torch.bincount(plain.batch), torch.bincount(shuffled.batch)
+    )
+    for end in (0, 1):
+        torch.testing.assert_close(
+            shuffled.x[shuffled.edge_index[end]], plain.x[plain.edge_index[end]]
+        )
+    torch.testing.assert_close(shuffled.edge_weight, plain.edge_weight)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_inputs_are_kept_and_repeatable(shuffled: bool) -> None:
+    first = load_graphs("a", shuffled=shuffled)
+    assert load_graphs("a", shuffled=shuffled) is first
+    load_graphs.cache_clear()
+    again = load_graphs("a", shuffled=shuffled)
+    assert again is not first
+    for key, value in vars(first).items():
+        torch.testing.assert_close(getattr(again, key), value, rtol=0, atol=0)
+
+
+def test_inputs_do_not_change_unnoticed() -> None:
+    graph = load_graphs("a")
+    assert graph.x.size(0) == 3_220
+    assert graph.edge_index.size(1) == 6_696
+    assert graph.x[0, 0].item() == pytest.approx(-0.714227, abs=1e-5)
+    assert graph.edge_weight.double().sum().item() == pytest.approx(6688.087, abs=1e-2)
+
+
+def test_unknown_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'e', expected one of a, b, c, d; segments"):
+        load_graphs("e")
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_segments_follow_a_power_law(shuffled: bool) -> None:
+    data = load_segments(shuffled=shuffled)
+    assert data.sizes.numel() == 2_000
+    assert int(data.sizes.max()) == 20_000
+    assert int(data.sizes.sum()) == pytest.approx(100_000, rel=0.01)
+    torch.testing.assert_close(torch.bincount(data.index), data.sizes)
+    assert bool((data.index.diff() >= 0).all()) is not shuffled
+    # A density ~ size^-2 has its counts above a size fall like 1 / size.
+    above = [int((data.sizes > size).sum()) for size in (20, 40, 80, 160)]
+    for more, fewer in itertools.pairwise(above):
+        assert more / fewer == pytest.approx(2.0, rel=0.1)
+
+
+class FakeClock:
+    """Time passes only when a step says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.calls: list[str] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def step(self, name: str, *seconds: float) -> StepOf:
+        return StepOf(self, name, list(seconds))
+
+
+class StepOf:
+    def __init__(self, clock: FakeClock, name: str, seconds: list[float]) -> None:
+        self.clock, self.name, self.seconds = clock, name, seconds
+
+    def __call__(self) -> None:
+        self.clock.calls.append(self.name)
+        self.clock.now += self.seconds[len(self.seconds) > 1 and self.count() - 1]
+
+    def count(self) -> int:
+        return self.clock.calls.count(self.name)
+
+
+def test_pairs_alternate_after_the_warm_ups() -> None:
+    clock = FakeClock()
+    ours = clock.step("ours", 100, 100, 1, 2, 4)
+    peer = clock.step("peer", 900, 900, 3, 4, 20)
+    times = harness.measure_pairs(ours, peer, pairs=3, warmups=2, clock=clock)
+    assert times.ours == [1, 2, 4]
+    assert times.peer == [3, 4, 20]
+    assert times.quotients == [3, 2, 5]
+    assert clock.calls[4:] == ["ours", "peer", "peer", "ours", "ours", "peer"]
+
+
+def test_what_follows_a_step_is_not_timed() -> None:
+    clock = FakeClock()
+
+    def clear() -> None:
+        clock.now += 1_000
+
+    times = harness.measure_pairs(
+        clock.step("ours", 1),
+        clock.step("peer", 2),
+        pairs=9,
+        clear=clear,
+        clock=clock,
+    )
+    assert times.ours == [1] * 9
+    assert times.peer == [2] * 9
+
+
+@pytest.mark.parametrize(
+    ("seconds", "pairs"), [(1.0, 9), (0.05, 20), (0.001, harness.MAX_PAIRS)]
+)
+def test_short_steps_are_repeated_more_often(seconds: float, pairs: int) -> None:
+    clock = FakeClock()
+    times = harness.measure_pairs(
+        clock.step("ours", seconds),
+        clock.step("peer", seconds),
+        min_seconds=2 - 1e-9,
+        clock=clock,
+    )
+    assert len(times.ours) == len(times.peer) == pairs
+
+
+def test_spread_is_median_and_quartiles() -> None:
+    spread = harness.Spread.of([9, 1, 3, 7, 5])
+    assert spread == harness.Spread(median=5, q1=3, q3=7)
+
+
+def test_peak_rise_sees_what_a_step_frees_again() -> None:
+    def step() -> None:
+        torch.ones(8 * 2**20).square()
+
+    # The allocator may keep one of the two blocks of 32 MiB from step to step.
+    assert 60 * 2**20 < harness.peak_rise(step) < 104 * 2**20
+    assert harness.peak_rise(lambda: None) < 8 * 2**20
+
+
+def side(scale: float) -> harness.Side:
+    layer = torch.nn.Linear(64, 1, bias=False)
+
+    def build(graph: GraphInput) -> tuple[list[torch.nn.Module], harness.Forward]:
+        return [layer], lambda x, weight: [scale * x, weight, layer(x)]
+
+    return harness.Side("side", build)
+
+
+def test_step_is_sum_of_squares_with_gradients() -> None:
+    graph = load_graphs("a")
+    step = harness.Step(side(3.0), graph, weight_gradient=True)
+    step()
+    (layer,) = step.modules
+    out = graph.x @ layer.weight.detach().t()
+    squares = 9 * graph.x.square().sum() + graph.edge_weight.square().sum()
+    assert step.loss == pytest.approx(float(squares + out.square().sum()), rel=1e-5)
+    torch.testing.assert_close(step.edge_weight.grad, 2 * graph.edge_weight)
+    torch.testing.assert_close(
+        step.x.grad, 18 * graph.x + 2 * out * layer.weight.detach()
+    )
+    assert layer.weight.grad is not None
+    step.clear()
+    assert step.x.grad is step.edge_weight.grad is layer.weight.grad is None
+    assert graph.x.grad is None
+
+
+def test_step_can_hold_edge_weights_constant() -> None:
+    step = harness.Step(side(1.0), load_graphs("a"), weight_gradient=False)
+    step()
+    assert step.edge_weight.grad is None
+
+
+def entry(**changes: object) -> dict[str, object]:
+    return {
+        "schema": record.SCHEMA,
+        "status": "measured",
+        "date": "2020-01-01T00:00:00+00:00",
+        "commit": "abc",
+        "machine": "processor",
+        "load": 0.0,
+        "versions": {"torch": "2"},
+        "bench": "bench_one",
+        "row": "plain",
+        "input": "a",
+        "shuffled": False,
+        "threads": 1,
+        "ours": "us",
+        "peer": "them",
+        "note": "",
+        "quotient": {"median": 2.0, "q1": 1.9, "q3": 2.25},
+        "ours_seconds": {"median": 0.001, "q1": 0.001, "q3": 0.001},
+        "peer_seconds": {"median": 0.002, "q1": 0.002, "q3": 0.002},
+        "ours_peak_bytes": 10_000_000,
+        "peer_peak_bytes": 50_000_000,
+        "loss_gap": 0.0,
+        "facts": {},
+        **changes,
+    }
+
+
+def test_records_are_appended_whole(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "bench_one.jsonl"
+    record.append(path, entry(row="plain"))
+    record.append(path, entry(row="square"))
+    assert [line["row"] for line in record.read_all(path.parent)] == ["plain", "square"]
+    assert [file.name for file in path.parent.iterdir()] == ["bench_one.jsonl"]
+    path.write_text(json.dumps({"schema": 0}) + "\n")
+    with pytest.raises(ValueError, match="line 1 has schema 0, expected 1; measure"):
+        record.read_all(path.parent)
+
+
+def test_surroundings_are_complete_and_name_no_host() -> None:
+    about = record.surroundings()
+    assert {"torch", "torch-geometric", "pyg_pool"} <= set(about["versions"])
+    assert {"date", "commit", "machine", "load"} <= set(about)
+    host = Path("/proc/sys/kernel/hostname")
+    if host.exists():
+        assert host.read_text().strip() not in json.dumps(about)
+
+
+def test_page_shows_the_latest_record_of_a_row() -> None:
+    page = report.markdown([entry(), entry(quotient={"median": 4, "q1": 3, "q3": 5})])
+    assert (
+        "| plain | a | sorted | 1 | 1 | 2 | 4.00 (3.00 to 5.00) | 10.0 | 50.0 | 5.00 |"
+    ) in page
+    assert "2.00 (1.90" not in page
+
+
+def test_tables_say_what_went_wrong() -> None:
+    skipped = entry(status="skipped", reason="tgp not installed", note="Odd.")
+    failed = entry(status="peer failed", reason="no memory")
+    gap = entry(loss_gap=0.5)
+    table = report.text_table([skipped, failed, gap])
+    assert "SKIPPED plain on a: tgp not installed" in table
+    assert "peer failed: no memory" in table
+    assert "plain: Odd." in table
+    assert "losses differ by 50.0%" in table
+    assert "peer failed: no memory" in report.markdown([failed])
