@@ -10,12 +10,16 @@ CONSTRAINTS ?= .ci/constraints.txt
 OUT ?= runs/demo
 WHEELS ?=
 DATA ?=
+JOBS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 RUN := $(VENV)/bin/python
 ENVIRONMENT := PYTHON="$(PYTHON)" VENV="$(VENV)" CONSTRAINTS="$(CONSTRAINTS)" \
   ./.ci/environment
+# Each worker keeps to one thread, so that JOBS says how many cores are used.
+PYTEST := OMP_NUM_THREADS=1 $(RUN) -m pytest \
+  $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS)) $(PYTEST_ARGS)
 DEMO_CMD ?= $(RUN) -m pyg_pool demo --out $(OUT)
 # Wheels of compiled packages come from a folder, or are built from source.
 PIP_WHEELS := $(RUN) -m pip install --disable-pip-version-check --no-deps \
@@ -26,7 +30,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile \
 	  | awk -F '|' '{ printf "%-20s %s\n", $$1, $$2 }'
 	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) OUT=$(OUT) WHEELS= DATA="
-	@echo "          PYTEST_ARGS= BENCH_ARGS= CONSTRAINTS=$(CONSTRAINTS)"
+	@echo "          JOBS=$(JOBS) PYTEST_ARGS= BENCH_ARGS= CONSTRAINTS=$(CONSTRAINTS)"
 
 demo: ## train a pooling classifier on molecules and draw its levels (about 1 min)
 	@$(ENVIRONMENT) demo
@@ -34,11 +38,11 @@ demo: ## train a pooling classifier on molecules and draw its levels (about 1 mi
 
 test: ## run the tests and the examples in the documentation
 	@$(ENVIRONMENT) test
-	$(RUN) -m pytest $(PYTEST_ARGS)
+	$(PYTEST)
 
 coverage: ## the tests again, with branch coverage of the core rooms
 	@$(ENVIRONMENT) test
-	$(RUN) -m pytest --cov --cov-report=term $(PYTEST_ARGS)
+	$(PYTEST) --cov --cov-report=term
 
 lint: ## check style, format and types
 	@$(ENVIRONMENT) dev
@@ -64,13 +68,13 @@ bench-peers: ## the same beside torch-geometric-pool (WHEELS=folder saves compil
 test-scatter: ## tests of the torch-scatter backend (WHEELS=folder saves compiling)
 	@$(ENVIRONMENT) test
 	$(PIP_WHEELS) torch-scatter torch-sparse
-	$(RUN) -m pytest -m scatter $(PYTEST_ARGS)
+	$(PYTEST) -m scatter
 
 test-data: ## tests on real data sets laid out in DATA=folder
 	@test -d "$(DATA)" || { echo "No folder DATA='$(DATA)'; give one that holds data" \
 	  "sets as PyG and OGB lay them out: make test-data DATA=folder"; exit 2; }
 	@$(ENVIRONMENT) test
-	PYG_POOL_DATA="$(abspath $(DATA))" $(RUN) -m pytest -m data $(PYTEST_ARGS)
+	PYG_POOL_DATA="$(abspath $(DATA))" $(PYTEST) -m data
 
 docs: ## build the documentation in docs/_build/html
 	@$(ENVIRONMENT) docs

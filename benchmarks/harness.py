@@ -164,8 +164,9 @@ class Step:
     def __call__(self) -> None:
         """Run one step."""
         outputs = self.forward(self.x, self.edge_weight)
-        self.losses = [_SumOfSquares.apply(out) for out in outputs]
-        torch.autograd.backward([loss for loss in self.losses if loss.requires_grad])
+        losses = [_SumOfSquares.apply(out) for out in outputs]
+        torch.autograd.backward([loss for loss in losses if loss.requires_grad])
+        self.losses = [loss.detach() for loss in losses]
 
     def clear(self) -> None:
         """Drop all gradients."""
@@ -272,22 +273,43 @@ def _reset_peak() -> bool:
     return True
 
 
-def peak_rise(step: Callable[[], None], clear: Callable[[], None] = _nothing) -> int:
-    """Return by how many bytes the resident peak rises above the present level.
+class PeakMeter:
+    """Measures how far the resident peak rises above the level at its creation.
 
     Where the system does not let the peak be reset, the process's peak since its
     start counts, so the figure can only be too high.
     """
-    _give_back_freed_memory()
-    is_reset = _reset_peak()
-    level = _status_bytes("VmRSS")
+
+    def __init__(self) -> None:
+        """Note the level."""
+        _give_back_freed_memory()
+        self.is_reset = _reset_peak()
+        self.level = _status_bytes("VmRSS")
+
+    def rise(self) -> int:
+        """Return the rise up to now, in bytes."""
+        if self.is_reset:
+            peak = _status_bytes("VmHWM")
+        else:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return max(0, peak - self.level)
+
+
+def peak_rise(step: Callable[[], None], clear: Callable[[], None] = _nothing) -> int:
+    """Return by how many bytes a few steps raise the resident peak."""
+    meter = PeakMeter()
     for _ in range(MEMORY_STEPS):
         step()
         clear()
-    if is_reset:
-        return max(0, _status_bytes("VmHWM") - level)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return max(0, peak - level)
+    return meter.rise()
+
+
+def _limit_memory() -> None:
+    """Let a step that asks for too much fail, before the system ends processes."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            limit = int(0.9 * int(line.split()[1])) * 1024
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def find_row(bench: str, name: str) -> Row:
@@ -311,6 +333,7 @@ def _prepare(job: Job) -> tuple[Row, GraphInput]:
     # PyG's sparse tensors warn about their beta state once per process.
     warnings.filterwarnings("ignore", message=".*[Ss]parse.*")
     torch.set_num_threads(job.threads)
+    _limit_memory()
     return find_row(job.bench, job.row), load_graphs(job.input, shuffled=job.shuffled)
 
 
@@ -348,12 +371,27 @@ def time_alone(job: Job, pairs: int) -> dict[str, Any]:
 
 
 def memory_job(job: Job, which: str) -> dict[str, Any]:
-    """Measure the peak of one side of a job in this process."""
+    """Measure the peak of one side of a job in this process.
+
+    The first figure includes the code that the first steps load; the later one is
+    taken again after them. Where a step fails, the first figure is how far it got.
+    """
     _map_large_blocks()
     row, graph = _prepare(job)
     side = row.ours if which == "ours" else row.peer
     step = Step(side, graph, weight_gradient=row.weight_gradient)
-    return {f"{which}_peak_bytes": peak_rise(step, step.clear)}
+    meter = PeakMeter()
+    try:
+        first = peak_rise(step, step.clear)
+        later = peak_rise(step, step.clear)
+    except (RuntimeError, MemoryError) as error:
+        return {"error": _one_line(error), f"{which}_peak_bytes": meter.rise()}
+    return {f"{which}_peak_bytes": first, f"{which}_later_peak_bytes": later}
+
+
+def _one_line(error: Exception) -> str:
+    """The kind and the first line of an error."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _child(pipe: Connection, task: Callable[..., Any], args: tuple[Any, ...]) -> None:
@@ -361,7 +399,7 @@ def _child(pipe: Connection, task: Callable[..., Any], args: tuple[Any, ...]) ->
     try:
         result: dict[str, Any] = task(*args)
     except Exception as error:  # noqa: BLE001 - the parent reports whatever it was
-        result = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
+        result = {"error": _one_line(error)}
     pipe.send(result)
     pipe.close()
 

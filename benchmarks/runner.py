@@ -104,9 +104,8 @@ def run_job(job: Job, options: argparse.Namespace) -> dict[str, Any]:
         for side in ("ours", "peer"):
             part = in_child(memory_job, job, side, limit=options.limit)
             if "error" in part:
-                failures[side] = part["error"]
-            else:
-                result.update(part)
+                failures[side] = part.pop("error")
+            result.update(part)
     if not failures:
         part = in_child(time_job, job, options.pairs, limit=options.limit)
         if "error" not in part:

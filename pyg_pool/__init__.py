@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pyg_pool.core import Hierarchy, Pooling, PoolOutput, Selection
-from pyg_pool.pool import GPool, GUnpool, as_pyg_tuple
+from pyg_pool.pool import GPool, GraphParsingPooling, GUnpool, as_pyg_tuple
+from pyg_pool.readout import GNPAggregation
 
 if TYPE_CHECKING:
     from pyg_pool.register import Registered
@@ -18,8 +19,10 @@ __version__ = "0.1.0"
 _LAZY = ("models", "train", "view", "testing")
 
 __all__ = [
+    "GNPAggregation",
     "GPool",
     "GUnpool",
+    "GraphParsingPooling",
     "Hierarchy",
     "PoolOutput",
     "Pooling",

@@ -92,9 +92,11 @@ def _pseudo_inverse(x: Tensor, selection: Selection) -> Tensor:
     weight = selection.weight
     if weight is None:
         weight = torch.ones_like(selection.node_index, dtype=x.dtype)
+    # Squares of half precision weights would underflow.
+    weight = weight.to(torch.promote_types(weight.dtype, torch.float))
     index = selection.cluster_index
     total = segment_reduce(weight * weight, index, dim_size=selection.num_clusters)
     share = weight / total.masked_fill(total == 0, 1.0).index_select(0, index)
-    share = share.view([-1] + [1] * (x.dim() - 1)).to(x.dtype)
-    rows = x.index_select(0, index) * share
+    share = share.view([-1] + [1] * (x.dim() - 1))
+    rows = (x.index_select(0, index) * share).to(x.dtype)
     return put_rows(rows, selection.node_index, selection.num_nodes)

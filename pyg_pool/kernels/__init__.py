@@ -10,6 +10,7 @@ from pyg_pool.kernels.dispatch import (
     use_backend,
 )
 from pyg_pool.kernels.edges import filter_edges, incident_edges
+from pyg_pool.kernels.pnorm import segment_pnorm
 from pyg_pool.kernels.product import sparse_product
 from pyg_pool.kernels.scatter import put_rows, take_rows
 from pyg_pool.kernels.segment import segment_reduce, segment_softmax
@@ -23,6 +24,7 @@ __all__ = [
     "filter_edges",
     "incident_edges",
     "put_rows",
+    "segment_pnorm",
     "segment_reduce",
     "segment_softmax",
     "sparse_product",

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice, check_edges
+from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.typing import OptTensor
 
@@ -51,18 +52,28 @@ def coalesce(
     edge_index = check_edges("coalesce", edge_index, edge_attr, num_nodes)
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
-    key, order = torch.sort(edge_index[0] * num_nodes + edge_index[1], stable=True)
-    new = torch.ones_like(key, dtype=torch.bool)
-    new[1:] = key[1:] != key[:-1]
-    first = new.nonzero().view(-1)
-    merged = edge_index.index_select(1, order.index_select(0, first))
+    word = "prod" if reduce == "mul" else reduce
+    # Counting takes a cell per node: not for a few edges between high numbers.
+    size = edge_index.size(1)
+    if runs_numba("coalesce", size, edge_index) and num_nodes <= 4 * size + 64:
+        from pyg_pool.kernels import coalesce_numba
+
+        ends = edge_index.contiguous().numpy()
+        found = coalesce_numba.coalesce(ends[0], ends[1], num_nodes)
+        merged, slot = torch.from_numpy(found[0]), torch.from_numpy(found[1])
+    else:
+        key, order = torch.sort(edge_index[0] * num_nodes + edge_index[1], stable=True)
+        new = torch.ones_like(key, dtype=torch.bool)
+        new[1:] = key[1:] != key[:-1]
+        first = order.index_select(0, new.nonzero().view(-1))
+        merged, slot = edge_index.index_select(1, first), new.long().cumsum(0) - 1
+        if edge_attr is not None:
+            edge_attr = edge_attr.index_select(0, order)
     if edge_attr is None:
         return merged, None
-    slot = new.long().cumsum(0) - 1
-    word = "prod" if reduce == "mul" else reduce
     return merged, segment_reduce(
-        edge_attr.index_select(0, order),
+        edge_attr,
         slot,
-        dim_size=first.numel(),
+        dim_size=merged.size(1),
         reduce=word,  # type: ignore[arg-type]
     )

@@ -26,12 +26,18 @@ __all__ = ["available_backends", "current_backend", "use_backend"]
 BACKENDS = ("auto", "native", "numba")
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
-# edges, elements of the picked rows, rows.
+# edges, elements of the picked rows, elements, rows, edges or nodes, edges, edges,
+# elements of the products.
 NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
     "gated_rows": 16384,
+    "segment_pnorm": 1024,
     "topk": 1024,
+    "parse": 1024,
+    "coalesce": 1024,
+    "distinct_pairs": 1024,
+    "pair_logits": 16384,
 }
 
 _forced: ContextVar[str | None] = ContextVar("pyg_pool_backend", default=None)
@@ -82,9 +88,16 @@ def available_backends() -> dict[str, str]:
 
 def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
     """Whether the numba twin of a primitive takes these tensors."""
-    if torch.compiler.is_compiling():
+    if is_traced():
         return False
     if any(tensor.device.type != "cpu" for tensor in tensors):
         return False
     name = current_backend()
     return name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
+
+
+def is_traced() -> bool:
+    """Whether only plain torch operations will do: under compile and torch.func."""
+    if torch.compiler.is_compiling():
+        return True
+    return bool(torch._C._are_functorch_transforms_active())

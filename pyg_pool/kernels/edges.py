@@ -29,6 +29,9 @@ def filter_edges(
         edge_index: ``[2, E]`` int64; node_index: ``[K]`` int64; returns
         ``[2, E']``, ``[E']``.
 
+    Raises:
+        IndexError: If an id is out of range.
+
     Example:
         >>> import torch
         >>> from pyg_pool.kernels import filter_edges
@@ -74,6 +77,9 @@ def incident_edges(
     Shapes:
         edge_index: ``[2, E]`` int64; node_index: ``[K]`` int64; returns ``[2, E']``,
         ``[E' or E' - K]``, ``[2, E'']``, ``[E'' or E'' - K]``.
+
+    Raises:
+        IndexError: If an id is out of range.
 
     Example:
         >>> import torch

@@ -16,6 +16,8 @@ def numbers(node_index: Array, num_nodes: int) -> Array:
     """The new number of each kept node, -1 elsewhere."""
     table = np.full(num_nodes, -1, np.int32)
     for c in range(node_index.size):
+        if not 0 <= node_index[c] < num_nodes:
+            raise IndexError("a node of node_index is out of range")
         table[node_index[c]] = c
     return table
 
@@ -29,6 +31,8 @@ def filter_edges(
     row, col = edge_index[0], edge_index[1]
     count = 0
     for e in range(row.size):
+        if not (0 <= row[e] < num_nodes and 0 <= col[e] < num_nodes):
+            raise IndexError("a node id of edge_index is out of range")
         # No branch: whether an edge stays is hard to predict.
         both = (table[row[e]] >= 0) & (table[col[e]] >= 0)
         count += both & (keep_loops | (row[e] != col[e]))
@@ -51,6 +55,8 @@ def incident_edges(
     row, col = edge_index[0], edge_index[1]
     n_out = n_in = 0
     for e in range(row.size):
+        if not (0 <= row[e] < num_nodes and 0 <= col[e] < num_nodes):
+            raise IndexError("a node id of edge_index is out of range")
         stays = not (swap_loops & (row[e] == col[e]))
         n_out += stays & (table[row[e]] >= 0)
         n_in += stays & (table[col[e]] >= 0)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.typing import OptTensor
 
 __all__ = ["gated_rows", "project", "unit"]
@@ -49,7 +49,7 @@ def gated_rows(
         >>> gated_rows(x, torch.tensor([1]), torch.tensor([1.0, 0.0]), None, "identity")
         (tensor([[4., 6.]]), tensor([2.]))
     """
-    if torch.compiler.is_compiling():
+    if is_traced():
         rows = x.index_select(0, index)
         score = _gate(project(rows, vector, bias), gate)
         return (rows * score.unsqueeze(-1)).to(x.dtype), score
@@ -197,7 +197,7 @@ def unit(vector: Tensor) -> Tensor:
         >>> unit(torch.tensor([3e30, 4e30]))
         tensor([0.6000, 0.8000])
     """
-    if torch.compiler.is_compiling():
+    if is_traced():
         return _unit(vector)[0]
     out: Tensor = _Unit.apply(vector)
     return out
@@ -218,11 +218,13 @@ class _Unit(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, vector: Tensor) -> Tensor:
-        ctx.save_for_backward(vector)
-        return _unit(vector)[0]
+        out, length = _unit(vector)
+        ctx.save_for_backward(vector, out, length)
+        return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (vector,) = ctx.saved_tensors
-        out, length = _unit(vector)
+        vector, out, length = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives: record the length too
+            out, length = _unit(vector)
         return (grad - out * (out * grad).sum()) / length

@@ -67,7 +67,8 @@ def sparse_product(
         Entries whose contributions cancel stay as explicit zeros. Values are
         accumulated in at least float32. Under ``torch.compile`` all pairs are listed
         at once, and ``max_entries`` is not looked at. Cost: time and, in the native
-        form, blocks of memory in the number of pairs :math:`\sum_v \deg_A(v) \deg_B(v)`.
+        form, blocks of memory in the number of pairs
+        :math:`\sum_v \deg_A(v) \deg_B(v)`.
 
     Example:
         >>> import torch

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_pool.kernels.dispatch import is_traced
+
 __all__ = ["put_rows", "take_rows"]
 
 
@@ -59,7 +61,7 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
         >>> take_rows(torch.tensor([10.0, 20.0, 30.0]), torch.tensor([2, 0]))
         tensor([30., 10.])
     """
-    if torch.compiler.is_compiling():
+    if is_traced():
         return x.index_select(0, index)
     out: Tensor = _TakeRows.apply(x, index)
     return out
@@ -82,7 +84,7 @@ def put_rows(x: Tensor, index: Tensor, num_rows: int) -> Tensor:
         >>> put_rows(torch.tensor([1.0, 2.0]), torch.tensor([2, 0]), 4)
         tensor([2., 0., 1., 0.])
     """
-    if torch.compiler.is_compiling():
+    if is_traced():
         return x.new_zeros([num_rows, *x.shape[1:]]).index_copy(0, index, x)
     out: Tensor = _PutRows.apply(x, index, num_rows)
     return out

@@ -79,10 +79,11 @@ def topk(
     size = k if k is not None else ratio
     check_ratio("topk", size)
     check_choice("topk", "rounding", rounding, ("ceil", "floor"))
-    if score.dim() != 1:
+    if score.dim() != 1 or not score.is_floating_point():
         raise ValueError(
-            f"topk got score of shape {list(score.shape)}, expected [num_nodes]; "
-            f"squeeze the last dimension."
+            f"topk got score of shape {list(score.shape)} and dtype {score.dtype}, "
+            f"expected floating point numbers of shape [num_nodes]; squeeze the last "
+            f"dimension, or convert it with score.double()."
         )
     batch_size = check_batch("topk", batch, batch_size, score.size(0))
     return best_rows(score, size, batch, batch_size, rounding, min_nodes)

@@ -14,6 +14,7 @@ from torch.nn import Module, ModuleList
 from torch_geometric.nn import Linear, aggr
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
+from pyg_pool import readout
 from pyg_pool.core import Selection, reduce
 from pyg_pool.errors import check_choice
 from pyg_pool.typing import Activation, OptTensor
@@ -81,8 +82,8 @@ class Readout(Module):
     Args:
         owner: Name of the model, for messages.
         words: One or several of ``"sum"``, ``"mean"``, ``"max"``, ``"min"``, the
-            name of a PyG aggregation, an aggregation (which is copied), or a function
-            ``in_channels -> aggregation``.
+            name of a readout of this library or of PyG, an aggregation (which is
+            copied), or a function ``in_channels -> aggregation``.
         in_channels: Width of the rows.
     """
 
@@ -145,7 +146,7 @@ def make_aggregation(owner: str, word: ReadoutWord, in_channels: int) -> Module:
         return word(in_channels)
     known: dict[str, Any] = {
         name.removesuffix("Aggregation").lower(): cls
-        for name, cls in vars(aggr).items()
+        for name, cls in {**vars(aggr), **vars(readout)}.items()
         if isinstance(cls, type) and issubclass(cls, aggr.Aggregation)
     }
     known.pop("")

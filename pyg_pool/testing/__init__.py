@@ -76,7 +76,7 @@ def check_pooling(
         >>> from pyg_pool import GPool
         >>> from pyg_pool.testing import check_pooling
         >>> check_pooling(GPool, only=["ties", "nan"])
-        {'nan': 'passed', 'ties': 'passed'}
+        {'ties': 'passed', 'nan': 'passed'}
     """
     spec = operator if isinstance(operator, PoolingSpec) else PoolingSpec(operator)
     spec = spec if device is None else replace(spec, device=device)

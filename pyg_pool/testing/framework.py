@@ -39,6 +39,7 @@ __all__ = [
     "check_determinism",
     "check_errors",
     "check_host_waits",
+    "check_inference",
     "check_inputs_kept",
     "check_memory",
     "check_options",
@@ -270,6 +271,17 @@ def _wrong_calls(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any
     }
 
 
+@listed("inference", *BOTH)
+def check_inference(spec: OperatorSpec) -> None:
+    """Without gradients (``no_grad``, ``inference_mode``) the numbers are the same."""
+    operator, leaf = spec.build(), spec.random(7, 0, 1, 5, 0).leaf()
+    found = spec.tensors(operator, leaf)
+    wanted = {name: value.detach() for name, value in found.items()}
+    for what, mode in (("no_grad", torch.no_grad), ("inference", torch.inference_mode)):
+        with mode():
+            all_same(spec.tensors(operator, leaf), wanted, f"under {what}")
+
+
 @listed("inputs_kept", *BOTH)
 def check_inputs_kept(spec: OperatorSpec) -> None:
     """A call changes no input in place."""
@@ -346,15 +358,40 @@ def check_memory(spec: OperatorSpec) -> None:
 
 @listed("vectorised", *BOTH)
 def check_vectorised(spec: OperatorSpec) -> None:
-    """Ten times more nodes, edges and graphs take about as many torch calls."""
+    """Ten times more nodes, edges and graphs take about as many steps.
+
+    Steps are torch calls and executed lines of Python.
+    """
     operator = spec.build(torch.float32)
-    counts = []
-    for sizes in ((8, 5, 6), tuple([8, 5, 6] * 10)):
+    counts, lines = [], []
+    for sizes in ((8, 5, 6), (8, 5, 6), tuple([8, 5, 6] * 10)):
         sample = spec.random(*sizes, dtype=torch.float32)
-        with use_backend("native"), Watch() as watch:
-            spec.tensors(operator, sample)
+        run = functools.partial(spec.tensors, operator, sample)
+        with use_backend("native"):
+            with Watch() as watch:
+                run()
+            lines.append(lines_of(run))
         counts.append(watch.total)
-    expect(
-        counts[1] <= 1.5 * counts[0] + 8,
-        f"{counts[0]} torch calls for 19 nodes, {counts[1]} for 190: a loop in Python",
-    )
+    for steps, what in ((counts, "torch calls"), (lines, "lines of Python")):
+        expect(
+            steps[2] <= 1.5 * steps[1] + 8,
+            f"{steps[1]} {what} for 19 nodes, {steps[2]} for 190: a loop in Python",
+        )
+
+
+def lines_of(run: Callable[[], Any]) -> int:
+    """Number of lines of Python that a call executes."""
+    count = 0
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(previous)
+    return count

@@ -33,6 +33,12 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"nonlinearity": "identity", "bias": True, "multiplier": 2.0},
         {"min_score": 0.2},
     ],
+    "GraphParsingPooling": [
+        {"edge_reduce": "sum", "self_loops": True, "score_round": 2**-20},
+        {"edge_reduce": "mean", "score_layers": 2, "multiplier": "mean"},
+        {"edge_reduce": "max", "deepsets_layers": 0},
+        {"edge_reduce": "sum", "deepsets_layers": 2, "self_loops": True},
+    ],
 }
 TWO_HOPS = {
     "host_waits": "the blocks of a two-hop product are cut by the number of its terms"
@@ -79,12 +85,14 @@ def pooling_spec(cls: type[Module], options: Mapping[str, Any]) -> PoolingSpec:
     """A pooling class with options, and the adjacency that these stand for."""
     build = _maker(cls, options)
     augment = getattr(build(4), "augment", "none")
+    merge = getattr(build(4), "edge_reduce", "sum")
     return PoolingSpec(
         build,
         _name(cls, options),
         exceptions={} if augment == "none" else TWO_HOPS,
         adjacency=None if augment == "none" else partial(two_hops, augment),
-        takes_attributes=augment == "none",
+        takes_attributes=augment == "none" and merge != "binary",
+        sums_edges=merge == "sum",
     )
 
 

@@ -308,6 +308,7 @@ def _pooled(
             norm="batch_norm",
             dropout=config.dropout,
             pool=pool,
+            pool_options=_pool_options(pool, edge_channels),
             augment=augment,
             readout=config.readout,
             head_channels=[config.hidden],
@@ -323,9 +324,16 @@ def _pooled(
         edge_channels=edge_channels,
         norm="batch_norm",
         pool=pool,
+        pool_options=_pool_options(pool, edge_channels),
         readout=config.readout,
         dropout=config.dropout,
     )
+
+
+def _pool_options(pool: type[Pooling], edge_channels: int | None) -> dict[str, Any]:
+    """Return what a pool must be told to carry encoded edge attributes along."""
+    merges = "edge_reduce" in inspect.signature(pool).parameters
+    return {"edge_reduce": "mean"} if merges and edge_channels is not None else {}
 
 
 def list_pools() -> dict[str, type[Pooling]]:

@@ -157,6 +157,17 @@ def test_failed_write_leaves_the_old_file(
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="open files cannot be replaced")
+def test_reader_of_the_old_file_is_not_disturbed(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    save_tensors(path, "Thing", {"x": torch.ones(1)}, {})
+    before = path.read_bytes()
+    with path.open("rb") as reader:
+        save_tensors(path, "Thing", {"x": torch.zeros(9)}, {})
+        assert reader.read() == before
+    assert load_tensors(path, "Thing")[0]["x"].numel() == 9
+
+
 KILLED = """
 import os, runpy, signal, sys
 import numpy as np

@@ -145,3 +145,13 @@ def test_compiled_equals_eager(how: str) -> None:
     for n in (5, 8):
         case = torch.randn(4, 2), torch.randint(0, 4, (n,)), torch.rand(n)
         torch.testing.assert_close(fast(*case), run(*case))
+
+
+def test_pinv_of_small_half_precision_weights_does_not_underflow() -> None:
+    weight = torch.tensor([1e-4, 1e-4], dtype=torch.float16)
+    pair = Selection.from_clusters(torch.tensor([0, 0]), weight=weight)
+    x = torch.tensor([[1e-3]], dtype=torch.float16)
+    expected = lift(x.float(), pair, "pinv")
+    torch.testing.assert_close(
+        lift(x, pair, "pinv").float(), expected, rtol=1e-2, atol=0
+    )

@@ -62,6 +62,12 @@ def build_model(name: str, in_channels: int = 4, dtype=torch.float64) -> Module:
         return MODELS[name](in_channels).to(dtype).eval()
 
 
+def pools_pattern_only(operator: Module) -> bool:
+    """Whether the weights of pooled edges say no more than that they exist."""
+    words = [getattr(operator, name, "") for name in ("augment", "edge_reduce")]
+    return "binary" in words
+
+
 def undirected(*pairs: tuple[int, int]) -> Tensor:
     """Edges in both directions; loops once."""
     columns = [*pairs, *((b, a) for a, b in pairs if a != b)]

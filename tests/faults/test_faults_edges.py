@@ -17,6 +17,7 @@ from tests.faults.inputs import (
     every_model,
     every_pooling,
     path,
+    pools_pattern_only,
     undirected,
 )
 
@@ -33,7 +34,7 @@ def test_fault_p20_weights_are_used_and_returned(spec: PoolingSpec) -> None:
     assert flat.edge_attr.shape == (flat.edge_index.size(1),)
     assert torch.equal(column.edge_attr, flat.edge_attr.view(-1, 1))
     assert torch.equal(column.edge_index, flat.edge_index)
-    binary = getattr(operator, "augment", "none") == "binary"
+    binary = pools_pattern_only(operator)
     other = operator(x, TRIANGLE, 3 * WEIGHTS)
     if flat.edge_attr.numel() > 0:
         assert torch.equal(other.edge_attr, flat.edge_attr) == binary
@@ -59,7 +60,7 @@ def test_fault_p20_models_use_weights(model_name: str, shape: list[int]) -> None
 @every_pooling
 def test_fault_p21_pooled_weights_have_gradients(spec: PoolingSpec) -> None:
     cycle = undirected((0, 1), (1, 2), (2, 3), (0, 3))
-    if getattr(spec.build(), "augment", "none") == "binary":
+    if pools_pattern_only(spec.build()):
         pytest.skip("pools the pattern only")
     weight = torch.rand(8, dtype=torch.float64, requires_grad=True)
     x = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)

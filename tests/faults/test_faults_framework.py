@@ -21,6 +21,7 @@ from pyg_pool import GPool, PoolOutput, Selection, as_pyg_tuple
 from pyg_pool.errors import require
 from pyg_pool.testing import PoolingSpec, ReadoutSpec, framework, random_batch
 from tests.faults.inputs import (
+    POOLINGS,
     READOUTS,
     build_model,
     every_model,
@@ -30,9 +31,24 @@ from tests.faults.inputs import (
 )
 
 ROOT = Path(__file__).resolve().parents[2]
+SLOW = pytest.mark.slow
 
 
-@every_pooling
+# Compilation takes seconds: every operator as it is, its further forms as slow tests.
+QUICK = {"GPool(preset='paper')", "GPool(min_score=0.2)"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(
+            spec,
+            id=spec.label,
+            marks=() if spec.label in QUICK or spec.label[-2:] == "()" else SLOW,
+        )
+        for spec in POOLINGS
+    ],
+)
 def test_fault_p37_poolings_compile_without_breaks(spec: PoolingSpec) -> None:
     framework.check_compile(spec)
 

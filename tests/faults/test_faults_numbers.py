@@ -6,9 +6,17 @@ import pytest
 import torch
 from torch.nn import functional
 
+import pyg_pool.models
 from pyg_pool.kernels import segment_reduce, segment_softmax
 from pyg_pool.pool.gpool import unit
-from pyg_pool.testing import PoolingSpec, ReadoutSpec, numbers, pooling, readout
+from pyg_pool.testing import (
+    PoolingSpec,
+    ReadoutSpec,
+    framework,
+    numbers,
+    pooling,
+    readout,
+)
 from tests.faults.inputs import (
     build_model,
     every_model,
@@ -30,6 +38,7 @@ def test_fault_p27_empty_sets_are_neutral(spec: ReadoutSpec) -> None:
     out.sum().backward()
     assert x.grad.isfinite().all()
     readout.check_empty(spec)
+    framework.check_inference(spec)
 
 
 @pytest.mark.parametrize("reduce", REDUCES)
@@ -38,6 +47,9 @@ def test_fault_p27_kernels_of_empty_segments(reduce: str, backend: str) -> None:
     out = segment_reduce(x, torch.tensor([0, 2]), dim_size=4, reduce=reduce)
     neutral = float(reduce == "prod")
     assert out[[1, 3]].tolist() == [[neutral] * 3] * 2
+    with torch.no_grad():
+        again = segment_reduce(x, torch.tensor([0, 2]), dim_size=4, reduce=reduce)
+    assert torch.equal(again, out)
     (grad,) = torch.autograd.grad(out.sum(), x)
     assert grad.isfinite().all()
     weight = segment_softmax(x, torch.tensor([0, 2]), dim_size=4)
@@ -62,6 +74,24 @@ def test_fault_p28_training_on_isolated_nodes_stays_finite(model_name: str) -> N
         assert torch.isfinite(loss)
         optimiser.step()
     assert all(p.isfinite().all() for p in model.parameters())
+
+
+CONVS = [name for name in pyg_pool.models.__all__ if name.endswith("Conv")]
+
+
+@pytest.mark.parametrize("weight", [None, 1.0, 0.0])
+@pytest.mark.parametrize("name", CONVS)
+def test_fault_p28_convolutions_take_degree_zero(
+    name: str, weight: float | None
+) -> None:
+    conv = getattr(pyg_pool.models, name)(4, 4)
+    x = torch.randn(5, 4, requires_grad=True)
+    given = None if weight is None else torch.full((6,), weight, requires_grad=True)
+    out = conv(x, LONELY, given)
+    assert out.isfinite().all()
+    out.sum().backward()
+    assert x.grad.isfinite().all()
+    assert given is None or given.grad.isfinite().all()
 
 
 @every_pooling

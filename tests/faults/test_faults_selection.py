@@ -101,11 +101,15 @@ def test_fault_p12_share_is_rounded_the_same_in_every_dtype(dtype) -> None:
     assert out.x.size(0) == 15
 
 
+# 0.55 * 100 is not 55 in float64 either, 0.29 * 100 not 29.
+CLOSE = ("0.55", "0.07", "0.29", "0.57")
+
+
 def test_fault_p12_every_share_is_exact() -> None:
     sizes = torch.arange(1, 600)
     batch = torch.repeat_interleave(sizes - 1, sizes)
     score = torch.zeros(batch.numel(), dtype=torch.bfloat16)
-    for word in ("0.1", "0.2", "0.3", "0.4", "0.6", "0.7", "0.8", "0.9"):
+    for word in ("0.1", "0.2", "0.3", "0.4", "0.6", "0.7", "0.8", "0.9", *CLOSE):
         wanted = [-(-Fraction(word) * n // 1) for n in sizes.tolist()]
         kept = topk(score, float(word), batch=batch, batch_size=599)
         assert torch.bincount(batch[kept]).tolist() == wanted

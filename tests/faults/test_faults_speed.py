@@ -47,11 +47,13 @@ def test_fault_p33_no_python_loop_in_readouts(spec: ReadoutSpec) -> None:
     framework.check_vectorised(spec)
 
 
-def calls(run, *sizes: int) -> int:
+def steps(run, *sizes: int) -> tuple[int, int]:
+    """Torch calls and lines of Python."""
     given = random_batch(sizes, 4)
-    with use_backend("native"), Watch() as watch:
-        run(given)
-    return watch.total
+    with use_backend("native"):
+        with Watch() as watch:
+            run(given)
+        return watch.total, framework.lines_of(lambda: run(given))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +75,7 @@ def calls(run, *sizes: int) -> int:
     ids=["coalesce", "topk", "softmax", "connect", "lift"],
 )
 def test_fault_p33_no_python_loop_in_kernels(run) -> None:
-    assert calls(run, *[8, 6] * 100) == calls(run, *[8, 6] * 2)
+    assert steps(run, *[8, 6] * 100) == steps(run, *[8, 6] * 2)
 
 
 def test_fault_p33_components_take_few_rounds() -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce as pyg_coalesce
 
-from pyg_pool.kernels import coalesce
+from pyg_pool.kernels import coalesce, use_backend
 from pyg_pool.kernels.coalesce import REDUCES
 
 SLOW: dict[str, Callable[[list[float]], float]] = {
@@ -51,13 +51,18 @@ def test_equals_a_dictionary(
     for edge, value in zip(edges, weight, strict=True):
         groups.setdefault(edge, []).append(value)
     attr = torch.tensor(weight).view(-1, *(1 for _ in shape)).expand(-1, *shape)
-    index, out = coalesce(edge_index(edges), attr, n, reduce)
-    assert [tuple(e) for e in index.t().tolist()] == sorted(groups)
-    assert out is not None
-    assert out.shape == (len(groups), *shape)
     wanted = torch.tensor([SLOW[reduce](groups[e]) for e in sorted(groups)])
     wanted = wanted.view(-1, *(1 for _ in shape)).expand(-1, *shape)
-    torch.testing.assert_close(out, wanted.clone())
+    for name in ("native", "numba"):
+        with use_backend(name):
+            index, out = coalesce(edge_index(edges), attr, n, reduce)
+            bare, none = coalesce(edge_index(edges), None, n, reduce)
+        assert [tuple(e) for e in index.t().tolist()] == sorted(groups)
+        assert torch.equal(bare, index)
+        assert none is None
+        assert out is not None
+        assert out.shape == (len(groups), *shape)
+        torch.testing.assert_close(out, wanted.clone())
     bare, nothing = coalesce(edge_index(edges), num_nodes=n)
     assert bare.equal(index)
     assert nothing is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,3 +76,15 @@ def test_filter_takes_a_strided_edge_list(backend: str) -> None:
     found, ids = filter_edges(edges, torch.tensor([1, 0]), 3)
     assert found.tolist() == [[1], [0]]
     assert ids.tolist() == [0]
+
+
+@pytest.mark.parametrize("bad", [-1, 3])
+def test_ids_out_of_range_are_refused(bad: int, backend: str) -> None:
+    edges, nodes = torch.tensor([[0, bad], [1, 2]]), torch.tensor([0, 1])
+    with pytest.raises(IndexError, match="out of range"):
+        filter_edges(edges, nodes, 3)
+    with pytest.raises(IndexError, match="out of range"):
+        incident_edges(edges, nodes, 3, swap_loops=True)
+    if bad > 0:  # torch takes a negative position as counted from the end
+        with pytest.raises(IndexError, match="out of"):
+            filter_edges(edges[:, :1], torch.tensor([bad]), 3)

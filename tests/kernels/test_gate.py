@@ -106,3 +106,13 @@ def test_unit_derivatives() -> None:
     vector = torch.randn(4, dtype=torch.double, requires_grad=True)
     assert gradcheck(unit, vector)
     assert gradgradcheck(unit, vector)
+
+
+def test_works_under_functional_gradients(backend: str) -> None:
+    x, vector, shift = inputs()
+
+    def run(x: Tensor) -> Tensor:
+        return gated_rows(x, INDEX, unit(vector), shift, "tanh")[0].sum()
+
+    expected = torch.autograd.grad(run(x), x)[0]
+    torch.testing.assert_close(torch.func.grad(run)(x), expected)

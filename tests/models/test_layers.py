@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.testing import assert_close
-from torch_geometric.nn import MultiAggregation, Set2Set, SoftmaxAggregation
+from torch_geometric.nn import MultiAggregation, Set2Set, SoftmaxAggregation, aggr
 
+from pyg_pool import GNPAggregation
 from pyg_pool.models.layers import Head, NodeNorm, Readout, make_act
 
 X = torch.tensor([[1.0, 8.0], [3.0, 2.0], [5.0, 5.0]])
@@ -58,6 +59,14 @@ def test_wrong_readouts_are_refused() -> None:
         Readout("Net", ["men"], 2)
     with pytest.raises(ValueError, match="pass the aggregation itself"):
         Readout("Net", ["set2set"], 2)
+
+
+def test_own_readouts_are_known_by_name() -> None:
+    assert not hasattr(aggr, "GNPAggregation"), "no name in PyG is needed"
+    read = Readout("Net", ["gnp", "max"], 2)
+    assert isinstance(read.aggrs[0], GNPAggregation)
+    assert read.out_channels == [2, 2]
+    assert_close(read(X, BATCH, 3)[0], read.aggrs[0](X, BATCH, dim_size=3))
 
 
 def test_finding_the_width_leaves_no_trace() -> None:

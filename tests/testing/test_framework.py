@@ -145,6 +145,11 @@ class Random(Half):
         return x @ self.weight + torch.rand(x.size(0)).to(x)
 
 
+class OtherWithoutGradients(Half):
+    def score(self, x, batch):
+        return (x @ self.weight) * (1.0 if torch.is_grad_enabled() else 2.0)
+
+
 class OtherBackend(Half):
     def score(self, x, batch):
         factor = 1.0 if current_backend() == "native" else 2.0
@@ -176,6 +181,16 @@ class LoopsOverGraphs(Half):
         return out
 
 
+class LoopsOverEdges(Half):
+    """Loops over plain numbers, without a torch call."""
+
+    def connect(self, selection, edge_index, edge_attr, batch):
+        seen = 0
+        for a, b in edge_index.t().tolist():
+            seen = max(seen, a, b)
+        return super().connect(selection, edge_index, edge_attr, batch)
+
+
 BROKEN = [
     (HiddenState, checks.check_state_dict, "state"),
     (HoldsLambda, checks.check_copies, "lambda|local object"),
@@ -193,10 +208,12 @@ BROKEN = [
     (Unchecked, checks.check_errors, "taken without an error|IndexError|unclear"),
     (ChangesInput, checks.check_inputs_kept, "x was changed"),
     (Random, checks.check_determinism, "second run"),
+    (OtherWithoutGradients, checks.check_inference, "under no_grad"),
     (OtherBackend, checks.check_backends, "backend"),
     (Waits, checks.check_host_waits, "host waits"),
     (AllPairs, checks.check_memory, "bytes"),
     (Pads, checks.check_memory, "bytes"),
+    (LoopsOverEdges, checks.check_vectorised, "lines of Python"),
     (LoopsOverGraphs, checks.check_vectorised, "loop in Python"),
 ]
 
@@ -232,6 +249,7 @@ def test_sound_operator_passes() -> None:
         "parameters",
         "options",
         "errors",
+        "inference",
         "inputs_kept",
         "determinism",
         "backends",

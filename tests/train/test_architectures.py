@@ -77,6 +77,18 @@ def test_edge_features_are_used_where_the_convolution_takes_them(
     assert (network.edge_encoder is not None) == sees
 
 
+@pytest.mark.parametrize("model", ["hierarchical", "unet"])
+@pytest.mark.parametrize("conv", ["auto", "gine"])
+def test_graph_parsing_pools_with_and_without_edge_features(
+    model: str, conv: str
+) -> None:
+    config = TrainConfig(model=model, conv=conv, pool="graph_parsing", hidden=8)
+    network = build_model(config, MOLECULES).eval()
+    assert network(molecules())[0].shape == (2, MOLECULES.num_outputs)
+    merges = {pool.edge_reduce for pool in network.network.pools}
+    assert merges == {"mean" if conv == "gine" else "binary"}
+
+
 def test_hierarchy_of_a_pooled_model(rings: GraphDataset) -> None:
     config = TrainConfig(hidden=8, levels=2, ratio=0.5)
     network = build_model(config, GraphFeatures.of(rings)).eval()

@@ -1,0 +1,130 @@
+"""Small trained parts of operators, which work in the type of their input.
+
+Weights of half precision meet wider features here: sums are held in the wider type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Dropout, LayerNorm, Linear, Module, ReLU, Sequential
+from torch.nn.functional import layer_norm, linear
+
+from pyg_pool.kernels.pairs import pair_logits
+
+__all__ = ["PairMLP", "ResidualMLP", "run_layers"]
+
+# Entries of a product of features that may be held at once.
+CHUNK = 1 << 22
+
+
+def run_layers(layers: Iterable[Any], x: Tensor) -> Tensor:
+    """Applies layers one after the other, all in the type of ``x``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.core.blocks import run_layers
+        >>> layer = torch.nn.Linear(2, 3).to(torch.bfloat16)
+        >>> run_layers([layer, torch.nn.ReLU()], torch.ones(1, 2)).dtype
+        torch.float32
+    """
+    for layer in layers:
+        if isinstance(layer, Linear):
+            x = linear(x, layer.weight.to(x.dtype), layer.bias.to(x.dtype))
+        elif isinstance(layer, LayerNorm):
+            scale, shift = layer.weight.to(x.dtype), layer.bias.to(x.dtype)
+            x = layer_norm(x, layer.normalized_shape, scale, shift, layer.eps)
+        else:
+            x = layer(x)
+    return x
+
+
+class PairMLP(Module):
+    r"""A number for each pair of nodes, the same for both orders.
+
+    .. math::
+        l_{ij} = \mathrm{MLP}(x_i \odot x_j)
+
+    Args:
+        channels: Number of features.
+        num_layers: Linear layers; LayerNorm, ReLU and dropout follow each but the
+            last.
+        dropout: Dropout rate.
+
+    Shapes:
+        x: ``[N, F]``; pairs: ``[2, P]`` int64; returns ``[P]``.
+
+    Note:
+        With one layer no product of features is kept, with more they are where a
+        gradient is asked for.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.core.blocks import PairMLP
+        >>> PairMLP(3, 2)(torch.ones(4, 3), torch.tensor([[0, 1], [2, 3]])).shape
+        torch.Size([2])
+    """
+
+    def __init__(self, channels: int, num_layers: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        layers: list[Module] = []
+        for _ in range(num_layers - 1):
+            layers += [Linear(channels, channels), LayerNorm(channels), ReLU()]
+            layers.append(Dropout(dropout))
+        self.mlp = Sequential(*layers, Linear(channels, 1))
+        self.is_random = dropout > 0.0 and num_layers > 1
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return next(self.parameters()).dtype
+
+    def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
+        """Returns one number per pair."""
+        if len(self.mlp) == 1:
+            last: Any = self.mlp[0]
+            weight = last.weight.view(-1).to(x.dtype)
+            return pair_logits(x, pairs, weight) + last.bias.to(x.dtype)
+        # Cutting bounds the memory only where nothing is kept for a gradient.
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return self._of(x, pairs)
+        parts = pairs.split(max(CHUNK // max(x.size(1), 1), 1), dim=1)
+        return torch.cat([self._of(x, part) for part in parts])
+
+    def _of(self, x: Tensor, pairs: Tensor) -> Tensor:
+        rows = x.index_select(0, pairs[0]) * x.index_select(0, pairs[1])
+        return run_layers(self.mlp, rows).view(-1)
+
+
+class ResidualMLP(Module):
+    r"""An MLP whose input is added to its output, and a LayerNorm.
+
+    Args:
+        channels: Number of features.
+        num_layers: Linear layers; ReLU and dropout follow each but the last.
+        dropout: Dropout rate.
+
+    Shapes:
+        x: ``[N, F]``; returns ``[N, F]``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.core.blocks import ResidualMLP
+        >>> ResidualMLP(3, 2)(torch.ones(4, 3)).shape
+        torch.Size([4, 3])
+    """
+
+    def __init__(self, channels: int, num_layers: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        layers: list[Module] = [Linear(channels, channels)]
+        for _ in range(num_layers - 1):
+            layers += [ReLU(), Dropout(dropout), Linear(channels, channels)]
+        self.mlp = Sequential(*layers)
+        self.norm = LayerNorm(channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns transformed rows."""
+        return run_layers([self.norm], x + run_layers(self.mlp, x))

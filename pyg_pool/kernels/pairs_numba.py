@@ -1,0 +1,90 @@
+"""Numba twin of ``pairs.py``: counting instead of sorting, one pass over features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pyg_pool.kernels.coalesce_numba import counted_order
+
+Array = NDArray[Any]
+
+# Sums may be reordered; NaN and infinity keep their meaning.
+LOOSE = {"reassoc", "contract", "nsz"}
+
+
+@njit(nogil=True, cache=True)
+def is_sorted_undirected(row: Array, col: Array, num_nodes: int) -> bool:
+    """Whether edges are sorted, distinct, and there in both directions."""
+    cursor = np.zeros(num_nodes + 1, np.int64)
+    for e in range(row.size):
+        if e > 0 and (
+            row[e] < row[e - 1] or (row[e] == row[e - 1] and col[e] <= col[e - 1])
+        ):
+            return False
+        cursor[row[e] + 1] += 1
+    for u in range(num_nodes):
+        cursor[u + 1] += cursor[u]
+    # The edges into a node come in the order of the edges out of it.
+    for e in range(row.size):
+        place = cursor[col[e]]
+        if place >= row.size or row[place] != col[e] or col[place] != row[e]:
+            return False
+        cursor[col[e]] = place + 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def distinct_pairs(edge_index: Array, num_nodes: int) -> Array:
+    """Pairs of neighbours, each once, lower node first, ascending."""
+    row, col = edge_index[0], edge_index[1]
+    count = 0
+    if is_sorted_undirected(row, col, num_nodes):
+        for e in range(row.size):
+            count += row[e] < col[e]
+        out = np.empty((2, count), np.int64)
+        count = 0
+        for e in range(row.size):
+            if row[e] < col[e]:
+                out[0, count], out[1, count] = row[e], col[e]
+                count += 1
+        return out
+    low, high = np.minimum(row, col), np.maximum(row, col)
+    order = counted_order(low, high, num_nodes)
+    out = np.empty((2, row.size), np.int64)
+    for k in range(row.size):
+        a, b = low[order[k]], high[order[k]]
+        if a == b or (count > 0 and out[0, count - 1] == a and out[1, count - 1] == b):
+            continue
+        out[0, count], out[1, count] = a, b
+        count += 1
+    return out[:, :count].copy()
+
+
+@njit(nogil=True, cache=True, fastmath=LOOSE)
+def logits(x: Array, pairs: Array, weight: Array, out: Array) -> None:
+    """Writes the weighted inner product of each pair of rows."""
+    for e in range(out.size):
+        a, b = x[pairs[0, e]], x[pairs[1, e]]
+        total = weight[0] * 0
+        for f in range(weight.size):
+            total += a[f] * b[f] * weight[f]
+        out[e] = total
+
+
+@njit(nogil=True, cache=True, fastmath=LOOSE)
+def logits_backward(
+    x: Array, pairs: Array, weight: Array, grad: Array, grad_x: Array,
+    grad_weight: Array,
+) -> None:  # fmt: skip
+    """Adds the gradients of the rows and of the weights."""
+    for e in range(grad.size):
+        i, j, slope = pairs[0, e], pairs[1, e], grad[e]
+        for f in range(weight.size):
+            up = slope * weight[f]
+            grad_weight[f] += slope * x[i, f] * x[j, f]
+            grad_x[i, f] += up * x[j, f]
+            grad_x[j, f] += up * x[i, f]
