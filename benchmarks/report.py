@@ -78,9 +78,9 @@ def _megabytes(entry: dict[str, Any], key: str) -> str:
 
 
 def _faster(entry: dict[str, Any]) -> str:
-    """Print the quotient with its quartiles, or why there is none."""
+    """Print the quotient with its quartiles, or that there is none."""
     if entry["status"] != "measured":
-        return f"{entry['status']}: {entry['reason']}"
+        return str(entry["status"])
     spread = entry["quotient"]
     return f"{spread['median']:.2f} ({spread['q1']:.2f} to {spread['q3']:.2f})"
 
@@ -88,7 +88,9 @@ def _faster(entry: dict[str, Any]) -> str:
 def _leaner(entry: dict[str, Any]) -> str:
     """Print how many times less memory ours takes."""
     ours, peer = entry.get("ours_peak_bytes"), entry.get("peer_peak_bytes")
-    return f"{peer / ours:.2f}" if ours and peer is not None else "-"
+    if not ours or peer is None:
+        return "-"
+    return f"{'over ' if entry['status'] == 'peer failed' else ''}{peer / ours:.2f}"
 
 
 def cells(entry: dict[str, Any]) -> list[str]:
@@ -131,12 +133,18 @@ def text_table(entries: Sequence[dict[str, Any]]) -> str:
         f"{entry['row']}: {entry['note']}" for entry in entries if entry["note"]
     )
     losses = [text for entry in entries if (text := _loss_warning(entry))]
-    skipped = [
-        f"SKIPPED {entry['row']} on {entry['input']}: {entry['reason']}"
+    return "\n".join([*table, "", *notes, *losses, *_reasons(entries)])
+
+
+def _reasons(entries: Sequence[dict[str, Any]]) -> list[str]:
+    """Say of each row without a quotient why it has none."""
+    found = dict.fromkeys(
+        f"{entry['status'].upper()} {entry['row']} on {entry['input']}: "
+        f"{entry['reason']}"
         for entry in entries
-        if entry["status"] == "skipped"
-    ]
-    return "\n".join([*table, "", *notes, *losses, *dict.fromkeys(skipped)])
+        if entry["status"] != "measured"
+    )
+    return list(found)
 
 
 def _section(bench: str, entries: Sequence[dict[str, Any]]) -> str:
@@ -159,6 +167,9 @@ def _section(bench: str, entries: Sequence[dict[str, Any]]) -> str:
     ]
     if facts:
         lines += ["", "Checked beside the figures:", "", *facts]
+    reasons = [f"- {reason}" for reason in _reasons(entries)]
+    if reasons:
+        lines += ["", "Not measured:", "", *reasons]
     return "\n".join([*lines, ""])
 
 
