@@ -41,9 +41,11 @@ backward pass to inputs and parameters. Both sides get the same tensors and the 
 weights and alternate in one process. *Times faster* is the median over at least nine
 pairs of peer time / our time, after two warm-up pairs, with the quartiles in
 brackets; the times are medians. Memory is the rise of the resident peak above the
-level just before the first step, each side in a fresh process; it includes the code
-that the first step loads (numba on our side), so *later MB* is the same rise for the
-steps after it. *Shuffled* means that the same graphs have their nodes, and so the
+level just before the first step, each side in a fresh process; *later MB* is the same
+rise for the steps after it. Numba, which PyTorch Geometric imports and our kernels
+use, is started on both sides before that level is read
+(`pyg_pool.kernels.warm_up()`): that is code, about 55 MB once in a process.
+*Shuffled* means that the same graphs have their nodes, and so the
 batch vector, in random order.
 
 Inputs (float32, 64 channels): `a` 128 molecule-like graphs, 3,220 nodes, 6,696 edge

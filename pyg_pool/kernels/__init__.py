@@ -8,6 +8,7 @@ from pyg_pool.kernels.dispatch import (
     available_backends,
     current_backend,
     use_backend,
+    warm_up,
 )
 from pyg_pool.kernels.edges import filter_edges, incident_edges
 from pyg_pool.kernels.pnorm import segment_pnorm
@@ -31,4 +32,5 @@ __all__ = [
     "take_rows",
     "topk",
     "use_backend",
+    "warm_up",
 ]

@@ -21,7 +21,7 @@ from torch import Tensor
 from pyg_pool.errors import check_choice
 from pyg_pool.typing import Backend
 
-__all__ = ["available_backends", "current_backend", "use_backend"]
+__all__ = ["available_backends", "current_backend", "use_backend", "warm_up"]
 
 BACKENDS = ("auto", "native", "numba")
 
@@ -94,6 +94,24 @@ def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
         return False
     name = current_backend()
     return name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
+
+
+def warm_up() -> None:
+    """Starts the compiled CPU twins now instead of in the first call that needs one.
+
+    Numba takes a part of a second and some tens of megabytes to start, once per
+    process; worth doing before timing, or before a server takes its first request.
+    Kernels are compiled when first used and then kept on disk.
+
+    Example:
+        >>> from pyg_pool.kernels import warm_up
+        >>> warm_up()
+    """
+    import numpy as np
+
+    from pyg_pool.kernels import topk_numba
+
+    topk_numba.ranked(np.zeros(2, dtype=np.float32))
 
 
 def is_traced() -> bool:

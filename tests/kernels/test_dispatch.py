@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -98,3 +100,18 @@ def test_numba_is_left_out_on_other_devices_and_in_traces() -> None:
         fast = torch.compile(run, fullgraph=True, backend="eager")
         assert run(ANY).item() == 2.0
         assert fast(ANY).item() == 0.0
+
+
+def test_warm_up_starts_the_compiled_twins() -> None:
+    code = (
+        "import sys, pyg_pool.kernels as k; name = 'pyg_pool.kernels.topk_numba';"
+        "before = name in sys.modules; k.warm_up();"
+        "print(before, bool(sys.modules[name].radix_order.signatures))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["False", "True"]
