@@ -1,7 +1,7 @@
 # `make` or `make help` lists what there is.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format coverage bench bench-peers docs test-scatter \
+.PHONY: help demo test lint format coverage bench bench-peers docs \
   test-data clean
 
 PYTHON ?= python3
@@ -64,11 +64,6 @@ bench-peers: ## the same beside torch-geometric-pool (WHEELS=folder saves compil
 	$(PIP_WHEELS) torch-scatter
 	$(RUN) -m pip install --disable-pip-version-check --no-deps torch-geometric-pool
 	$(RUN) -m benchmarks --peers $(BENCH_ARGS)
-
-test-scatter: ## tests of the torch-scatter backend (WHEELS=folder saves compiling)
-	@$(ENVIRONMENT) test
-	$(PIP_WHEELS) torch-scatter torch-sparse
-	$(PYTEST) -m scatter
 
 test-data: ## tests on real data sets laid out in DATA=folder
 	@test -d "$(DATA)" || { echo "No folder DATA='$(DATA)'; give one that holds data" \

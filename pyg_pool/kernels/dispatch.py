@@ -107,11 +107,9 @@ def warm_up() -> None:
         >>> from pyg_pool.kernels import warm_up
         >>> warm_up()
     """
-    import numpy as np
-
     from pyg_pool.kernels import topk_numba
 
-    topk_numba.ranked(np.zeros(2, dtype=np.float32))
+    topk_numba.ranked(torch.zeros(2).numpy())
 
 
 def is_traced() -> bool:
