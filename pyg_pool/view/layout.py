@@ -70,7 +70,9 @@ def graph_layout(
 def _distances(edge_index: NDArray[np.int64], num_nodes: int) -> NDArray[np.float64]:
     """Return hop distances, with a finite stand-in between components."""
     row, col = edge_index
-    graph = coo_array((np.ones(row.size), (row, col)), shape=(num_nodes, num_nodes))
+    # Older scipy walks graphs with 32-bit indices only.
+    ends = (row.astype(np.int32), col.astype(np.int32))
+    graph = coo_array((np.ones(row.size), ends), shape=(num_nodes, num_nodes))
     hops = shortest_path(graph.tocsr(), directed=False, unweighted=True)
     finite = hops[np.isfinite(hops)]
     return np.where(np.isfinite(hops), hops, finite.max() + 1.0)
