@@ -7,8 +7,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from pyg_pool.core import Hierarchy, Pooling, PoolOutput, Selection
-from pyg_pool.pool import GPool, GraphParsingPooling, GUnpool, as_pyg_tuple
-from pyg_pool.readout import GNPAggregation
+from pyg_pool.pool import (
+    GPool,
+    GraphParsingPooling,
+    GUnpool,
+    PrimalDualPooling,
+    PrimalDualUnpooling,
+    as_pyg_tuple,
+)
+from pyg_pool.readout import GLOTAggregation, GNPAggregation
 
 if TYPE_CHECKING:
     from pyg_pool.register import Registered
@@ -19,6 +26,7 @@ __version__ = "0.1.0"
 _LAZY = ("mesh", "models", "train", "view", "testing")
 
 __all__ = [
+    "GLOTAggregation",
     "GNPAggregation",
     "GPool",
     "GUnpool",
@@ -26,6 +34,8 @@ __all__ = [
     "Hierarchy",
     "PoolOutput",
     "Pooling",
+    "PrimalDualPooling",
+    "PrimalDualUnpooling",
     "Selection",
     "as_pyg_tuple",
     "register",

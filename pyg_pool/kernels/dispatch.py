@@ -3,8 +3,9 @@
 ``native`` is plain torch code: it exists for every primitive, runs on every
 device, is what ``torch.compile`` traces, and is the reference of all others.
 ``numba`` is a compiled CPU twin, reached for float tensors in eager mode above a
-measured size. A backend is forced by :func:`use_backend` or by the environment
-variable ``PYG_POOL_BACKEND``; the default ``auto`` decides by size and device.
+measured size. ``scipy`` multiplies large sparse matrices. A backend is forced by
+:func:`use_backend` or by the environment variable ``PYG_POOL_BACKEND``; the default
+``auto`` decides by size and device.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from pyg_pool.typing import Backend
 
 __all__ = ["available_backends", "current_backend", "use_backend", "warm_up"]
 
-BACKENDS = ("auto", "native", "numba")
+BACKENDS = ("auto", "native", "numba", "scipy")
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
 # edges, elements of the picked rows, elements, rows, edges or nodes, edges, edges,
-# elements of the products.
+# elements of the products, elements of the weighted rows, pairs of faces.
 NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
@@ -38,13 +39,23 @@ NUMBA_FROM = {
     "coalesce": 1024,
     "distinct_pairs": 1024,
     "pair_logits": 16384,
+    "propagate": 16384,
+    "hop_pairs": 1,
+    "attend": 1024,
+    "pool_mesh": 256,
+    "segment_reduce": 1024,
+    "segment_softmax": 1024,
+    "segment_attention": 1024,
 }
+
+# Entries of both factors from which SciPy's product is used.
+SCIPY_FROM = 2**18
 
 _forced: ContextVar[str | None] = ContextVar("pyg_pool_backend", default=None)
 
 
 def current_backend() -> str:
-    """Returns the backend in force: ``"auto"``, ``"native"`` or ``"numba"``."""
+    """Returns the name of the backend in force, ``"auto"`` where none is forced."""
     forced = _forced.get()
     if forced is not None:
         return forced
@@ -58,8 +69,9 @@ def use_backend(name: Backend) -> Iterator[None]:
     """Forces one backend inside a ``with`` block.
 
     Args:
-        name: ``"auto"``, ``"native"`` or ``"numba"``. A primitive without a twin
-            of that name, or a tensor on another device, uses ``native``.
+        name: ``"auto"``, ``"native"``, ``"numba"`` or ``"scipy"``. A primitive
+            without a twin of that name, or a tensor on another device, uses
+            ``native``.
 
     Raises:
         ValueError: If there is no such backend.
@@ -80,7 +92,7 @@ def use_backend(name: Backend) -> Iterator[None]:
 
 def available_backends() -> dict[str, str]:
     """Returns each backend with ``"yes"`` or the reason why it is not there."""
-    out = {"native": "yes"}
+    out = {"native": "yes", "scipy": "yes"}
     found = importlib.util.find_spec("numba") is not None
     out["numba"] = "yes" if found else "the package numba is not installed"
     return out
@@ -94,6 +106,23 @@ def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
         return False
     name = current_backend()
     return name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
+
+
+def prefers_scipy(size: int, *tensors: Tensor) -> bool:
+    """Whether a sparse product with so many entries in its factors is SciPy's."""
+    if is_traced() or any(tensor.device.type != "cpu" for tensor in tensors):
+        return False
+    name = current_backend()
+    return name == "scipy" or (name == "auto" and size >= SCIPY_FROM)
+
+
+def turns_to_scipy(edge_index: Tensor) -> bool:
+    """Whether a whole step that squares an adjacency is better forced to ``scipy``.
+
+    A large product outweighs all other primitives of its step: these stay native,
+    and numba, which takes time and memory to start, need not run at all.
+    """
+    return current_backend() == "auto" and prefers_scipy(edge_index.numel(), edge_index)
 
 
 def warm_up() -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pyg_pool.models.convs import ColumnStochasticConv, MeanSkipConv, SymmetricConv
+from pyg_pool.models.gpn import GraphParsingNetwork, GraphParsingOutput
 from pyg_pool.models.graph_unet import GraphUNet, GraphUNetOutput
 from pyg_pool.models.hierarchical_classifier import (
     HierarchicalClassifier,
     HierarchicalOutput,
 )
+from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
 
 __all__ = [
     "ColumnStochasticConv",
+    "GraphParsingNetwork",
+    "GraphParsingOutput",
     "GraphUNet",
     "GraphUNetOutput",
     "HierarchicalClassifier",
     "HierarchicalOutput",
     "MeanSkipConv",
+    "PrimalDualConv",
+    "PrimalDualConvOutput",
     "SymmetricConv",
 ]
