@@ -31,7 +31,6 @@ import torch
 from torch import Tensor
 
 from benchmarks.inputs import GraphInput, load_graphs
-from pyg_pool.kernels import warm_up
 
 MIN_PAIRS = 9
 MAX_PAIRS = 400
@@ -378,7 +377,6 @@ def memory_job(job: Job, which: str) -> dict[str, Any]:
     taken again after them. Where a step fails, the first figure is how far it got.
     """
     _map_large_blocks()
-    warm_up()  # numba's start is code, not data; the same for both sides
     row, graph = _prepare(job)
     side = row.ours if which == "ours" else row.peer
     step = Step(side, graph, weight_gradient=row.weight_gradient)

@@ -17,4 +17,6 @@ Lift = Literal["transpose", "mean", "pinv"]
 Augment = Literal["none", "binary", "weighted", "square"]
 Negative = Literal["abs", "relu", "split", "error"]
 Rounding = Literal["ceil", "floor"]
-Backend = Literal["auto", "native", "numba", "triton", "torch_scatter", "torch_sparse"]
+Backend = Literal[
+    "auto", "native", "numba", "scipy", "triton", "torch_scatter", "torch_sparse"
+]

@@ -67,7 +67,8 @@ ROOMS = {
     "kernels": Room(
         only_in={
             "numba": "*_numba.py",
-            "numpy": "*_numba.py",
+            "numpy": "*_[ns][uc][mi][bp]*.py",  # *_numba.py and *_scipy.py
+            "scipy": "*_scipy.py",
             "triton": "*_triton.py",
             "torch_scatter": "dispatch.py",
             "torch_sparse": "dispatch.py",

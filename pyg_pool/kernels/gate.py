@@ -18,6 +18,8 @@ __all__ = ["gated_rows", "project", "unit"]
 
 CODES = {"identity": 0, "sigmoid": 1, "tanh": 2}
 GATES = tuple(CODES)
+# Rows handled at once by the native gradient on a CPU.
+BLOCK_ROWS = 2048
 
 
 def gated_rows(
@@ -65,12 +67,16 @@ class _GatedRows(torch.autograd.Function):
         ctx: Any, x: Tensor, index: Tensor, vector: Tensor, bias: OptTensor, gate: str
     ) -> tuple[Tensor, Tensor]:
         ctx.gate = gate
-        if _takes_numba(x, index, vector):
+        ctx.numba = _takes_numba(x, index, vector)
+        if ctx.numba:
             pooled, score = _numba_forward(x, index, vector, bias, gate)
         else:
             rows = x.index_select(0, index)
             score = _gate(project(rows, vector, bias), gate)
-            pooled = (rows * score.unsqueeze(-1)).to(x.dtype)
+            if rows.dtype == score.dtype:  # in place: no second copy of the rows
+                pooled = rows.mul_(score.unsqueeze(-1))
+            else:
+                pooled = (rows * score.unsqueeze(-1)).to(x.dtype)
         ctx.save_for_backward(x, index, vector, bias, score)
         return pooled, score
 
@@ -79,11 +85,11 @@ class _GatedRows(torch.autograd.Function):
         ctx: Any, grad: Tensor, grad_score: Tensor
     ) -> tuple[Tensor | None, None, Tensor | None, OptTensor, None]:
         x, index, vector, bias, score = ctx.saved_tensors
-        # With second derivatives asked for, only torch's operations will do.
-        if not torch.is_grad_enabled() and _takes_numba(x, index, vector):
-            run = _numba_backward
-        else:
+        # With second derivatives asked for, only differentiable operations will do.
+        if torch.is_grad_enabled():
             run = _native_backward
+        else:
+            run = _numba_backward if ctx.numba else _blockwise_backward
         grad_x, grad_vector, slope = run(
             x, index, vector, score, ctx.gate, grad, grad_score
         )
@@ -113,6 +119,31 @@ def _native_backward(
     grad_rows = grad * score.unsqueeze(-1) + slope.unsqueeze(-1) * vector
     grad_x = torch.zeros_like(x).index_copy(0, index, grad_rows.to(x.dtype))
     return grad_x, project(rows.t(), slope), slope
+
+
+def _blockwise_backward(
+    x: Tensor,
+    index: Tensor,
+    vector: Tensor,
+    score: Tensor,
+    gate: str,
+    grad: Tensor,
+    grad_score: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same numbers without a record, in blocks that stay in a CPU's cache."""
+    grad_x, grad_vector = torch.zeros_like(x), torch.zeros_like(vector)
+    slope = torch.empty_like(score)
+    size = BLOCK_ROWS if x.is_cpu else max(1, index.numel())
+    parts = (t.split(size) for t in (index, grad, score, grad_score, slope))
+    for nodes, up, gated, up_gated, out in zip(*parts, strict=True):
+        rows = x.index_select(0, nodes).to(vector.dtype)
+        up = up.to(vector.dtype)
+        dots = torch.bmm(up.unsqueeze(1), rows.unsqueeze(2)).view(-1)
+        torch.mul(dots.add_(up_gated), _slope(gated, gate), out=out)
+        grad_vector.addmv_(rows.t(), out)
+        torch.mul(up, gated.unsqueeze(-1), out=rows).addr_(out, vector)
+        grad_x.index_add_(0, nodes, rows.to(x.dtype))
+    return grad_x, grad_vector, slope
 
 
 def _numba_forward(

@@ -13,7 +13,12 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import reads_values
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import (
+    current_backend,
+    prefers_scipy,
+    runs_numba,
+    use_backend,
+)
 from pyg_pool.kernels.product_pairs import (
     Problem,
     blocks,
@@ -126,8 +131,9 @@ def _check_factor(
 
 
 def _pattern(problem: Problem) -> Tensor:
-    if not torch.compiler.is_compiling() and _takes_numba(problem):
-        return _numba_forward(problem, None, None)[0]
+    run = _chosen(problem, None, None)
+    if run is not _native_forward:
+        return run(problem, None, None)[0]
     nothing = problem.index_a.new_zeros(problem.index_a.size(1), dtype=torch.float32)
     other = nothing.new_zeros(problem.index_b.size(1))
     if torch.compiler.is_compiling():
@@ -135,8 +141,25 @@ def _pattern(problem: Problem) -> Tensor:
     return _native_forward(problem, nothing, other)[0]
 
 
+def _chosen(problem: Problem, value_a: OptTensor, value_b: OptTensor) -> Any:
+    """The form that runs; SciPy's where nothing forbids it."""
+    from pyg_pool.kernels import product_scipy
+
+    size = problem.index_a.size(1) + problem.index_b.size(1)
+    if (
+        problem.max_entries is None
+        and prefers_scipy(size, problem.index_a)
+        and product_scipy.suits(value_a, value_b)
+    ):
+        return _scipy_forward
+    return _numba_forward if _takes_numba(problem) else _native_forward
+
+
 def _takes_numba(problem: Problem) -> bool:
     size = problem.index_a.size(1) + problem.index_b.size(1)
+    if current_backend() == "scipy":  # and SciPy cannot: as if nothing were forced
+        with use_backend("auto"):
+            return runs_numba("sparse_product", size, problem.index_a)
     return runs_numba("sparse_product", size, problem.index_a)
 
 
@@ -147,8 +170,7 @@ class _Product(torch.autograd.Function):
     def forward(
         ctx: Any, value_a: Tensor, value_b: Tensor, problem: Problem
     ) -> tuple[Tensor, Tensor]:
-        run = _numba_forward if _takes_numba(problem) else _native_forward
-        index, value = run(problem, value_a, value_b)
+        index, value = _chosen(problem, value_a, value_b)(problem, value_a, value_b)
         ctx.problem = problem
         ctx.save_for_backward(value_a, value_b, index)
         ctx.mark_non_differentiable(index)
@@ -212,6 +234,17 @@ def _check_size(problem: Problem, total: int, exact: bool) -> None:
             f"at most max_edges={limit}; raise max_edges, keep fewer nodes, or use a "
             f"sparser adjacency (augment='none')."
         )
+
+
+def _scipy_forward(
+    problem: Problem, value_a: OptTensor, value_b: OptTensor
+) -> tuple[Tensor, Tensor]:
+    from pyg_pool.kernels import product_scipy
+
+    return product_scipy.multiply(
+        problem.index_a, problem.index_b, problem.shape, problem.drop_diagonal,
+        value_a, value_b,
+    )  # fmt: skip
 
 
 def _numba_forward(

@@ -1,11 +1,10 @@
 """gPool: keep the nodes that project highest on a trainable vector.
 
-The operator has three known forms, offered as presets: the paper's, that of the
-authors' code, and that of PyG's ``TopKPooling``. Departures from all of them: nodes
-are ranked on the raw projection (a squashed score makes ties out of clear winners),
-ties and NaN follow a fixed rule, the number of kept nodes does not depend on the
-dtype, a zero vector is harmless, and the two-hop adjacency is computed for the kept
-nodes only.
+Three known forms are presets: the paper's, the authors' code, PyG's ``TopKPooling``.
+Departures from all: nodes are ranked on the raw projection (a squashed score makes
+ties out of clear winners), ties and NaN follow a fixed rule, the number of kept nodes
+does not depend on the dtype, a zero vector is harmless, and the two-hop adjacency is
+computed for the kept nodes only.
 """
 
 from __future__ import annotations
@@ -22,11 +21,8 @@ from pyg_pool.core import Pooling, PoolOutput, Selection
 from pyg_pool.core.augment import augmented
 from pyg_pool.core.naming import rename_on_load, spell_call
 from pyg_pool.errors import check_choice, check_features
-from pyg_pool.kernels import (
-    filter_edges,
-    segment_softmax,
-    take_rows,
-)
+from pyg_pool.kernels import filter_edges, segment_softmax, take_rows, use_backend
+from pyg_pool.kernels.dispatch import turns_to_scipy
 from pyg_pool.kernels.gate import GATES, gated_rows, project, unit
 from pyg_pool.kernels.topk import above, best_rows, check_ratio
 from pyg_pool.typing import Activation, Augment, OptTensor, Rounding
@@ -199,6 +195,12 @@ class GPool(Pooling):
         attn: OptTensor = None,
     ) -> PoolOutput:
         """Pools as :class:`Pooling` says; ``attn`` is scored instead of ``x``."""
+        if self.augment != "none" and turns_to_scipy(edge_index):
+            with use_backend("scipy"):
+                return self.forward(
+                    x, edge_index, edge_attr, batch=batch, batch_size=batch_size,
+                    attn=attn,
+                )  # fmt: skip
         single = batch is None
         wanted = self.in_channels if attn is None else None
         x, edge_index, batch, size = self.check(
@@ -247,9 +249,8 @@ class GPool(Pooling):
         return (take_rows(x, kept) * gate.unsqueeze(-1)).to(x.dtype), gate, kept
 
     def _best(self, score: Tensor, batch: OptTensor, size: int) -> Tensor:
-        return best_rows(
-            score.detach(), self.ratio, batch, size, self.rounding, self.min_nodes
-        )
+        how = (self.rounding, self.min_nodes)
+        return best_rows(score.detach(), self.ratio, batch, size, *how)
 
     def connect(
         self,
@@ -266,13 +267,9 @@ class GPool(Pooling):
             attr = None if edge_attr is None else take_rows(edge_attr, ids)
             return ConnectOutput(edges, attr, graph)
         index, weight = augmented(
-            selection,
-            edge_index,
-            edge_attr,
-            how=self.augment,
-            max_edges=self.max_edges,
-            dtype=self.weight.dtype,
-        )
+            selection, edge_index, edge_attr, how=self.augment,
+            max_edges=self.max_edges, dtype=self.weight.dtype,
+        )  # fmt: skip
         return ConnectOutput(index, weight, graph)
 
     def __repr__(self) -> str:
