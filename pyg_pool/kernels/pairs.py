@@ -11,7 +11,14 @@ from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.typing import OptTensor
 
-__all__ = ["distinct_pairs", "link_scores", "pair_logits", "pair_numbers"]
+__all__ = [
+    "distinct_pairs",
+    "drop_pairs",
+    "link_scores",
+    "links_inside",
+    "pair_logits",
+    "pair_numbers",
+]
 
 # Entries of a product of features that may be held at once.
 CHUNK = 1 << 22
@@ -60,6 +67,28 @@ def pair_numbers(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     return pairs, number
 
 
+def drop_pairs(
+    edge_index: Tensor, num_nodes: int, rate: float
+) -> tuple[Tensor, Tensor]:
+    """Takes out each pair with probability ``rate``, and its edges with it.
+
+    Returns:
+        The pairs that stay, and the positions of their edges.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.pairs import drop_pairs
+        >>> drop_pairs(torch.tensor([[1, 0, 2], [0, 1, 2]]), 3, 0.0)[1]
+        tensor([0, 1])
+    """
+    pairs, number = pair_numbers(edge_index, num_nodes)
+    stays = torch.rand(pairs.size(1), device=pairs.device) >= rate
+    # Loops have no pair: their -1 picks the entry behind the last one.
+    listed = torch.cat([stays, stays.new_zeros(1)])[number]
+    pairs = pairs.index_select(1, stays.nonzero().view(-1))
+    return pairs, listed.nonzero().view(-1)
+
+
 def _sorted_pairs(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Distinct pairs; the edges that are no loops; the pair of each of these."""
     ids = (edge_index[0] != edge_index[1]).nonzero().view(-1)
@@ -71,6 +100,19 @@ def _sorted_pairs(edge_index: Tensor, num_nodes: int) -> tuple[Tensor, Tensor, T
     first = order.index_select(0, new.nonzero().view(-1))
     pairs = torch.stack([low.index_select(0, first), high.index_select(0, first)])
     return pairs, ids.index_select(0, order), new.long().cumsum(0) - 1
+
+
+def links_inside(links: Tensor, cluster: Tensor) -> Tensor:
+    """Positions of the links that join two nodes of the same cluster.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.pairs import links_inside
+        >>> links_inside(torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 0, 1]))
+        tensor([0])
+    """
+    ends = cluster.index_select(0, links.reshape(-1)).view(2, -1)
+    return (ends[0] == ends[1]).nonzero().view(-1)
 
 
 def link_scores(

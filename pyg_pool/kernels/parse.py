@@ -13,7 +13,7 @@ from pyg_pool.errors import check_edges, reads_values
 from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.typing import OptTensor
 
-__all__ = ["dominant_links", "link_components", "parse"]
+__all__ = ["dominant_links", "link_components", "parse", "rounded"]
 
 # Rounds of doubling in a traced graph, where the number of nodes is not known.
 TRACED_ROUNDS = 32
@@ -207,3 +207,18 @@ def link_components(link: Tensor) -> tuple[Tensor, int]:
     first = member == nodes
     number = first.long().cumsum(0) - 1
     return number.index_select(0, member), first.nonzero().size(0)
+
+
+def rounded(logit: Tensor, step: float | None) -> Tensor:
+    """Rounds logits to a step relative to their power of two; ``None`` keeps them.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.parse import rounded
+        >>> rounded(torch.tensor([1.3, -5.2]), 2**-2)
+        tensor([ 1.5000, -6.0000])
+    """
+    if step is None:
+        return logit
+    mantissa, exponent = torch.frexp(logit)
+    return torch.ldexp((mantissa / step).round() * step, exponent)

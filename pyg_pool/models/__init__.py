@@ -10,6 +10,12 @@ from pyg_pool.models.hierarchical_classifier import (
     HierarchicalOutput,
 )
 from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
+from pyg_pool.models.pd_mesh_net import (
+    MeshClassifier,
+    MeshOutput,
+    MeshSegmenter,
+    MeshUNet,
+)
 
 __all__ = [
     "ColumnStochasticConv",
@@ -20,6 +26,10 @@ __all__ = [
     "HierarchicalClassifier",
     "HierarchicalOutput",
     "MeanSkipConv",
+    "MeshClassifier",
+    "MeshOutput",
+    "MeshSegmenter",
+    "MeshUNet",
     "PrimalDualConv",
     "PrimalDualConvOutput",
     "SymmetricConv",

@@ -21,14 +21,19 @@ from torch_geometric.nn.pool.connect import ConnectOutput
 from pyg_pool.core import Pooling, PoolOutput, Selection, connect, reduce
 from pyg_pool.core.blocks import PairMLP, ResidualMLP
 from pyg_pool.core.naming import rename_on_load, spell_call
+from pyg_pool.core.parsing import Multiplier, Parsing
 from pyg_pool.errors import check_choice
-from pyg_pool.kernels.pairs import distinct_pairs, link_scores, pair_numbers
-from pyg_pool.kernels.parse import dominant_links, link_components, parse
+from pyg_pool.kernels.pairs import (
+    distinct_pairs,
+    drop_pairs,
+    link_scores,
+    links_inside,
+)
+from pyg_pool.kernels.parse import dominant_links, link_components, parse, rounded
 from pyg_pool.typing import OptTensor
 
 __all__ = ["GraphParsingPooling", "parse"]
 
-Multiplier = Literal["sum", "mean", "none"]
 CoarseEdges = Literal["binary", "sum", "mean", "max"]
 # The authors' names of the weights.
 LOADED_NAMES = ((r"parsing_net\.", ""), (r"deepsets_(pre|post)\.", r"\1."))
@@ -113,8 +118,9 @@ class GraphParsingPooling(Pooling):
     ) -> None:
         given = dict(locals())
         super().__init__()
-        names = signature(GraphParsingPooling).parameters
-        self._given = {name: given[name] for name in names}
+        self._given = {
+            name: given[name] for name in signature(GraphParsingPooling).parameters
+        }
         _check_options(self._given)
         self.in_channels = in_channels
         self.self_loops = self_loops
@@ -150,37 +156,20 @@ class GraphParsingPooling(Pooling):
         x, edge_index, batch, size = self.check(
             x, edge_index, edge_attr, batch, batch_size, in_channels=self.in_channels
         )
-        if self.edge_reduce == "binary":
-            _check_scalar(edge_attr)
-        wide = torch.promote_types(self.edge_net.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
-            rows = x.to(wide)
-            selection, mean, count, kept = self.parse(rows, edge_index)
-            pooled = self.reduce(rows, selection)
-            if self.multiplier != "none":
-                factor = mean * count if self.multiplier == "sum" else mean
-                pooled = pooled * factor.unsqueeze(-1)
-        if kept is not None:
-            edge_index = edge_index.index_select(1, kept)
-            edge_attr = None if edge_attr is None else edge_attr.index_select(0, kept)
-        edges = self.connect(selection, edge_index, edge_attr, batch)
-        loss, score = x.new_zeros(()), mean.to(x.dtype)
-        return self.pack(pooled.to(x.dtype), edges, selection, score, loss, size)
+            parsing = self.parse(x, edge_index)
+            return self.merge(x, parsing, edge_index, edge_attr, batch, size)
 
     def parse(
-        self, x: Tensor, edge_index: Tensor
-    ) -> tuple[Selection, Tensor, Tensor, OptTensor]:
-        """Scores the edges of checked input and clusters its nodes.
-
-        Returns:
-            The selection, mean score and number of the links inside each cluster,
-            and the positions of the edges that dropout left, ``None`` for all.
-        """
+        self, x: Tensor, edge_index: Tensor, *, resting: OptTensor = None
+    ) -> Parsing:
+        """Scores edges and clusters nodes; those marked as resting stay alone."""
+        x = self._widened(x)
         size, kept = x.size(0), None
         nodes = torch.arange(size, device=x.device)
         loops = nodes if self.self_loops else nodes[:0]
         if self.training and self.dropout_parsing > 0.0:
-            pairs, kept = self._drop_edges(edge_index, size)
+            pairs, kept = drop_pairs(edge_index, size, self.dropout_parsing)
             stays = torch.rand(loops.size(0), device=x.device) >= self.dropout_parsing
             loops = loops.index_select(0, stays.nonzero().view(-1))
         else:
@@ -191,28 +180,46 @@ class GraphParsingPooling(Pooling):
         once = self.training and self.edge_net.is_random
         with torch.set_grad_enabled(once and torch.is_grad_enabled()):
             logit = self.edge_net(x, links)
-        cluster, count = link_components(self._choice(logit, pairs, loops, size))
-        inside = _inside(cluster, links)
+        choice = logit.detach()
+        if resting is not None:
+            choice = choice.masked_fill(resting.index_select(0, links[0]), torch.nan)
+        cluster, count = link_components(self._choice(choice, pairs, loops, size))
+        inside = links_inside(links, cluster)
         links, logit = links.index_select(1, inside), logit.index_select(0, inside)
         if torch.is_grad_enabled() and not once:
             logit = self.edge_net(x, links)
         times = 2 - (links[0] == links[1]).long()
         mean, number = link_scores(links, logit.sigmoid(), cluster, count, times=times)
         selection = Selection(nodes, size, cluster, count, kind="hard")
-        return selection, mean, number, kept
+        return Parsing(selection, mean, number, kept)
 
-    def _drop_edges(self, edge_index: Tensor, size: int) -> tuple[Tensor, Tensor]:
-        """The pairs that stay, and the positions of their edges."""
-        pairs, number = pair_numbers(edge_index, size)
-        stays = torch.rand(pairs.size(1), device=pairs.device) >= self.dropout_parsing
-        # Loops have no pair: their -1 picks the entry behind the last one.
-        listed = torch.cat([stays, stays.new_zeros(1)])[number]
-        pairs = pairs.index_select(1, stays.nonzero().view(-1))
-        return pairs, listed.nonzero().view(-1)
+    def merge(
+        self,
+        x: Tensor,
+        parsing: Parsing,
+        edge_index: Tensor,
+        edge_attr: OptTensor,
+        batch: Tensor,
+        batch_size: int,
+    ) -> PoolOutput:
+        """Pools features and edges into the clusters of a parsing."""
+        selection, kept = parsing.selection, parsing.kept
+        pooled = self.reduce(self._widened(x), selection)
+        pooled = parsing.scaled(pooled, self.multiplier).to(x.dtype)
+        if kept is not None:
+            edge_index = edge_index.index_select(1, kept)
+            edge_attr = None if edge_attr is None else edge_attr.index_select(0, kept)
+        edges = self.connect(selection, edge_index, edge_attr, batch)
+        loss, score = x.new_zeros(()), parsing.score.to(x.dtype)
+        return self.pack(pooled, edges, selection, score, loss, batch_size)
+
+    def _widened(self, x: Tensor) -> Tensor:
+        """Features in the type of the weights, float32 at least."""
+        return x.to(torch.promote_types(self.edge_net.dtype, torch.float32))
 
     def _choice(self, logit: Tensor, pairs: Tensor, loops: Tensor, size: int) -> Tensor:
         """The node that each node points at."""
-        logit = _rounded(logit.detach(), self.score_round)
+        logit = rounded(logit, self.score_round)
         edges, own = logit.split([pairs.size(1), loops.size(0)])
         best = None
         if self.self_loops:
@@ -234,32 +241,19 @@ class GraphParsingPooling(Pooling):
     ) -> ConnectOutput:
         """Edges between clusters, each once, with ones or merged attributes."""
         if self.edge_reduce != "binary":
-            return connect(
-                selection, edge_index, edge_attr, reduce=self.edge_reduce, batch=batch
-            )
+            how = self.edge_reduce
+            return connect(selection, edge_index, edge_attr, reduce=how, batch=batch)
+        _check_scalar(edge_attr)
         out = connect(selection, edge_index, batch=batch)
         if edge_attr is not None:
-            shape = [out.edge_index.size(1), *edge_attr.shape[1:]]
-            out.edge_attr = edge_attr.new_ones(shape)
+            out.edge_attr = edge_attr.new_ones(
+                out.edge_index.size(1), *edge_attr.shape[1:]
+            )
         return out
 
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""
         return spell_call(type(self), self._given)
-
-
-def _inside(cluster: Tensor, links: Tensor) -> Tensor:
-    """Positions of the links whose ends are in one cluster."""
-    ends = cluster.index_select(0, links.reshape(-1)).view(2, -1)
-    return (ends[0] == ends[1]).nonzero().view(-1)
-
-
-def _rounded(logit: Tensor, step: float | None) -> Tensor:
-    """Logits rounded to a step relative to their power of two."""
-    if step is None:
-        return logit
-    mantissa, exponent = torch.frexp(logit)
-    return torch.ldexp((mantissa / step).round() * step, exponent)
 
 
 def _check_options(given: Mapping[str, Any]) -> None:
