@@ -1,0 +1,43 @@
+"""Norms of the rows of a mesh, which take few rows and none."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import BatchNorm1d, GroupNorm, Module
+from torch.nn.functional import batch_norm
+
+__all__ = ["MeshNorm", "RowBatchNorm", "RowGroupNorm", "make_norm"]
+
+MeshNorm = Literal["group", "batch", "none"]
+
+
+class RowBatchNorm(BatchNorm1d):
+    """Batch norm whose running statistics serve where a batch has under two rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns normalised rows."""
+        if not self.training or x.size(0) > 1:
+            return super().forward(x)
+        return batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
+class RowGroupNorm(GroupNorm):
+    """Normalises each row inside groups of its channels."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns normalised rows."""
+        if x.size(0) == 0:
+            return x
+        return super().forward(x)
+
+
+def make_norm(norm: MeshNorm, channels: int, groups: int) -> Module:
+    """The norm at the end of a residual block."""
+    if norm == "group":
+        return RowGroupNorm(groups, channels)
+    return RowBatchNorm(channels) if norm == "batch" else torch.nn.Identity()
