@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from pyg_pool.mesh.cleaning import clean_mesh
 from pyg_pool.mesh.data import PrimalDualData
 from pyg_pool.mesh.dual_graph import primal_dual_graph
+from pyg_pool.mesh.formats import fan_triangles, read_mesh, write_mesh
 from pyg_pool.mesh.geometry import Mesh
+from pyg_pool.mesh.labels import (
+    MeshEdges,
+    edge_labels_to_faces,
+    face_labels_to_edges,
+    mesh_edges,
+    read_labels,
+    vertex_labels_to_faces,
+    write_labels,
+)
 
-__all__ = ["Mesh", "PrimalDualData", "primal_dual_graph"]
+__all__ = [
+    "Mesh",
+    "MeshEdges",
+    "PrimalDualData",
+    "clean_mesh",
+    "edge_labels_to_faces",
+    "face_labels_to_edges",
+    "fan_triangles",
+    "mesh_edges",
+    "primal_dual_graph",
+    "read_labels",
+    "read_mesh",
+    "vertex_labels_to_faces",
+    "write_labels",
+    "write_mesh",
+]
