@@ -72,7 +72,7 @@ def train_graph(
     ] = None,
     model: Annotated[
         str | None,
-        _option("hierarchical", "hierarchical, unet, gcn or gin.", MODEL),
+        _option("hierarchical", "hierarchical, unet, gpn, gcn or gin.", MODEL),
     ] = None,
     pool: Annotated[
         str | None,
@@ -89,7 +89,7 @@ def train_graph(
         int | None, _option("64", "Width of the node features.", MODEL)
     ] = None,
     levels: Annotated[
-        int | None, _option("3", "Pooling levels; layers of gcn and gin.", MODEL)
+        int | None, _option("3", "Pooling levels; layers of gpn, gcn, gin.", MODEL)
     ] = None,
     ratio: Annotated[
         float | None, _option("0.8", "Share of nodes each level keeps.", MODEL)

@@ -22,7 +22,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import Aggregation
 
 from pyg_pool.core import Hierarchy, Pooling
-from pyg_pool.models import GraphUNet, HierarchicalClassifier
+from pyg_pool.models import GraphParsingNetwork, GraphUNet, HierarchicalClassifier
 from pyg_pool.models.conv_factory import CONVS, apply_conv, edge_input, make_conv
 from pyg_pool.models.layers import Head, NodeNorm, Readout
 from pyg_pool.pool import GPool
@@ -208,7 +208,7 @@ class GraphModel(Module):
         if not self.is_pooled:
             raise TypeError(
                 f"GraphModel.hierarchy got a {type(self.network).__name__}, expected "
-                "a network with pooling; choose the model 'hierarchical' or 'unet'."
+                "a network with pooling; choose 'hierarchical', 'unet' or 'gpn'."
             )
         result: Hierarchy = self._call(self.network.run, data).hierarchy
         return result
@@ -258,6 +258,8 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
             readout=config.readout,
             dropout=config.dropout,
         )
+    elif config.model == "gpn":
+        network = _parsing(config, conv, features, width if takes_edges else None)
     else:
         network = _pooled(config, conv, features, width if takes_edges else None)
     edges = None
@@ -330,6 +332,25 @@ def _pooled(
     )
 
 
+def _parsing(
+    config: TrainConfig,
+    conv: str | None,
+    features: GraphFeatures,
+    edge_channels: int | None,
+) -> Module:
+    """Return the network that parses graphs until nothing merges."""
+    return GraphParsingNetwork(
+        config.hidden,
+        config.hidden,
+        features.num_outputs,
+        conv=conv or "gcn",
+        num_layers=config.levels,
+        dropout=config.dropout,
+        edge_channels=edge_channels,
+        edge_reduce="binary" if edge_channels is None else "mean",
+    )
+
+
 def _pool_options(pool: type[Pooling], edge_channels: int | None) -> dict[str, Any]:
     """Return what a pool must be told to carry encoded edge attributes along."""
     merges = "edge_reduce" in inspect.signature(pool).parameters
@@ -368,6 +389,7 @@ def list_models() -> dict[str, str]:
     return {
         "hierarchical": summary(HierarchicalClassifier),
         "unet": summary(GraphUNet),
+        "gpn": summary(GraphParsingNetwork),
         "gcn": "GCN layers and one readout, without pooling",
         "gin": "GIN layers (with edge features where there are any) and one readout, "
         "without pooling",

@@ -30,7 +30,7 @@ __all__ = [
 FORMAT = 1
 #: Options that say where and how fast, but not what is computed.
 FREE_ON_RESUME = ("root", "workers")
-MODELS = ("hierarchical", "unet", "gcn", "gin")
+MODELS = ("hierarchical", "unet", "gpn", "gcn", "gin")
 PRECISIONS = ("32", "64", "bf16", "16")
 CONFIG_FILE = "config.yaml"
 
@@ -46,12 +46,13 @@ class TrainConfig:
     Args:
         dataset: Name of the data set, see ``pyg-pool list``.
         root: Folder of data laid out beforehand; :obj:`None` for the default place.
-        model: ``"hierarchical"``, ``"unet"``, ``"gcn"`` or ``"gin"``.
+        model: ``"hierarchical"``, ``"unet"``, ``"gpn"``, ``"gcn"`` or ``"gin"``.
         pool: Pooling operator of the hierarchical models.
         readout: Readouts joined into one vector per graph.
         conv: Convolution of the hierarchical models; ``"auto"`` takes the model's own.
         hidden: Width of the node features.
-        levels: Pooling levels, or layers of a model without pooling.
+        levels: Pooling levels; layers of a model without pooling, and of each block
+            of ``"gpn"``, which finds its levels itself.
         ratio: Share of nodes that a pooling level keeps.
         dropout: Probability of dropping a hidden unit.
         epochs: Upper bound on the epochs of one run.

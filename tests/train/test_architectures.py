@@ -41,7 +41,7 @@ def molecules() -> Any:
     return Batch.from_data_list(graphs)
 
 
-@pytest.mark.parametrize("model", ["hierarchical", "unet", "gcn", "gin"])
+@pytest.mark.parametrize("model", ["hierarchical", "unet", "gpn", "gcn", "gin"])
 def test_models_run_on_floats(model: str, rings: GraphDataset) -> None:
     config = TrainConfig(model=model, hidden=8, levels=2)
     network = build_model(config, GraphFeatures.of(rings))
@@ -52,7 +52,7 @@ def test_models_run_on_floats(model: str, rings: GraphDataset) -> None:
     (output.sum() + loss).backward()
     missing = [n for n, p in network.named_parameters() if p.grad is None]
     assert missing == []
-    assert network.is_pooled == (model in ("hierarchical", "unet"))
+    assert network.is_pooled == (model in ("hierarchical", "unet", "gpn"))
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,8 @@ def test_models_run_on_floats(model: str, rings: GraphDataset) -> None:
         ("hierarchical", "auto", False),
         ("hierarchical", "gine", True),
         ("unet", "gine", True),
+        ("gpn", "auto", False),
+        ("gpn", "gine", True),
         ("gcn", "auto", False),
         ("gin", "auto", True),
     ],
@@ -143,7 +145,7 @@ def test_lists() -> None:
     assert list_pools()["gpool"] is GPool
     assert {"gpool", "gunpool"} <= set(list_operators())
     assert {"mean", "max", "sum", "min"} <= set(list_readouts())
-    assert set(list_models()) == {"hierarchical", "unet", "gcn", "gin"}
+    assert set(list_models()) == {"hierarchical", "unet", "gpn", "gcn", "gin"}
     lists = (list_operators(), list_readouts(), list_models())
     for text in (text for names in lists for text in names.values()):
         assert text
