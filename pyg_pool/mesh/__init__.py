@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyg_pool.mesh.cleaning import clean_mesh
 from pyg_pool.mesh.data import PrimalDualData
 from pyg_pool.mesh.dual_graph import primal_dual_graph
+from pyg_pool.mesh.feature_scaling import FeatureScaling
 from pyg_pool.mesh.formats import fan_triangles, read_mesh, write_mesh
 from pyg_pool.mesh.geometry import Mesh
 from pyg_pool.mesh.labels import (
@@ -16,8 +17,17 @@ from pyg_pool.mesh.labels import (
     vertex_labels_to_faces,
     write_labels,
 )
+from pyg_pool.mesh.shapes import (
+    PART_NAMES,
+    SHAPE_KINDS,
+    generate_shape,
+    generate_shapes,
+)
 
 __all__ = [
+    "PART_NAMES",
+    "SHAPE_KINDS",
+    "FeatureScaling",
     "Mesh",
     "MeshEdges",
     "PrimalDualData",
@@ -25,6 +35,8 @@ __all__ = [
     "edge_labels_to_faces",
     "face_labels_to_edges",
     "fan_triangles",
+    "generate_shape",
+    "generate_shapes",
     "mesh_edges",
     "primal_dual_graph",
     "read_labels",
