@@ -1,0 +1,281 @@
+"""Compiled loops that move single nodes to better clusters.
+
+Moving node ``i`` from cluster ``a`` to ``b`` lowers the objective by
+
+    (q_b + 2 s_b + Q_ii) / (c_b + m_i) - q_b / c_b
+        - [q_a / c_a - (q_a - 2 s_a - Q_ii) / (c_a - m_i)],
+
+with ``s_k`` the similarity of ``i`` to cluster ``k``. Clusters never become empty.
+``rows`` is described in ``contract_numba``; ``node`` is ``(m_i, Q_ii)`` of each node;
+``cluster`` is ``(c_k, q_k, members)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pyg_pool.coarsen.contract_numba import Rows
+
+Array = NDArray[Any]
+Pair = tuple[Array, Array]
+Triple = tuple[Array, Array, Array]
+TOLERANCE = 1e-12
+
+
+@njit(nogil=True, cache=True)
+def near_clusters(
+    i: int, rows: Rows, label: Array, mark: Array, near: Array, total: Array
+) -> tuple[int, float]:
+    """Clusters of the neighbours of a node, and its similarity to each.
+
+    Returns their number and the similarity to the node's own cluster.
+    """
+    indptr, indices, value, scale = rows
+    weighted, scaled = value.size > 0, scale.size > 0
+    a = label[i]
+    count, inside = 0, 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        j = indices[e]
+        w = np.float32(1.0)
+        if weighted:
+            w = value[e]
+        if scaled:
+            w *= scale[i] * scale[j]
+        k = label[j]
+        if k == a:
+            inside += w
+            continue
+        p = mark[k]
+        if p < count and near[p] == k:
+            total[p] += w
+        else:
+            mark[k] = count
+            near[count] = k
+            total[count] = w
+            count += 1
+    return count, inside
+
+
+@njit(nogil=True, cache=True)
+def propose(
+    bounds: tuple[int, int],
+    rows: Rows,
+    label: Array,
+    node: Pair,
+    members: Array,
+    record: Array,
+    active: Array,
+    cap: float,
+    work: Triple,
+    found: Triple,
+) -> None:
+    """The best cluster of each active node on labels that stand still.
+
+    ``record`` holds mass and similarity by mass of each cluster as float32. ``found``
+    gets, by place in the block, the cluster or -1, and the similarities to the old and
+    the new one.
+    """
+    mark, near, total = work
+    target, from_old, to_new = found
+    mass, own = node
+    for i in range(bounds[0], bounds[1]):
+        place = i - bounds[0]
+        target[place] = -1
+        a = label[i]
+        if active[i] == 0 or members[a] < 2:
+            continue
+        count, inside = near_clusters(i, rows, label, mark, near, total)
+        if count == 0:
+            continue
+        m, q = mass[i], own[i]
+        c_a, t_a = np.float64(record[a, 0]), np.float64(record[a, 1])
+        loss = t_a - (t_a * c_a - 2 * inside - q) / (c_a - m)
+        best, gain = -1, loss
+        small_m, small_q = np.float32(m), np.float32(q)
+        for p in range(count):
+            b = near[p]
+            c_b = record[b, 0]
+            new = (2 * total[p] + small_q - record[b, 1] * small_m) / (c_b + small_m)
+            if new > gain and c_b + m <= cap:
+                best, gain = p, new
+        if best >= 0:
+            target[place] = near[best]
+            from_old[place] = inside
+            to_new[place] = total[best]
+
+
+@njit(nogil=True, cache=True)
+def move(
+    i: int,
+    b: int,
+    sums: tuple[float, float],
+    label: Array,
+    node: Pair,
+    cluster: Triple,
+    record: Array,
+) -> None:
+    """Moves a node to cluster ``b``; ``sums`` are its similarities to old and new."""
+    mass, own, members = cluster
+    a, m, q = label[i], node[0][i], node[1][i]
+    own[a] -= 2 * sums[0] + q
+    own[b] += 2 * sums[1] + q
+    mass[a] -= m
+    mass[b] += m
+    members[a] -= 1
+    members[b] += 1
+    label[i] = b
+    record[a, 0], record[a, 1] = mass[a], own[a] / mass[a]
+    record[b, 0], record[b, 1] = mass[b], own[b] / mass[b]
+
+
+@njit(nogil=True, cache=True)
+def decide(
+    i: int,
+    rows: Rows,
+    label: Array,
+    node: Pair,
+    cluster: Triple,
+    blocked: Array,
+    cap: float,
+    wide: bool,
+    work: Triple,
+    means: Pair,
+) -> tuple[int, float, float]:
+    """The best cluster of a node in float64, or -1, and both similarities.
+
+    Candidates are the clusters of the neighbours, or all of them if ``wide``.
+    ``means`` are extra coordinates of nodes and clusters, with no rows if there are
+    none; ``blocked`` marks clusters that take no node, and is empty if there are none.
+    """
+    mark, near, total = work
+    mass, own, members = cluster
+    points, centres = means
+    a, m, q = label[i], node[0][i], node[1][i]
+    if members[a] < 2:
+        return -1, 0.0, 0.0
+    count, inside = near_clusters(i, rows, label, mark, near, total)
+    loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
+    if points.shape[0] > 0:
+        gap = 0.0
+        for d in range(points.shape[1]):
+            gap += (points[i, d] - centres[a, d]) ** 2
+        loss -= mass[a] * m / (mass[a] - m) * gap
+    best, gain, outside = -1, loss + TOLERANCE * max(1.0, abs(loss)), 0.0
+    for p in range(mass.size if wide else count):
+        b = np.int64(p) if wide else np.int64(near[p])
+        if b == a or mass[b] + m > cap or (blocked.size > 0 and blocked[b] > 0):
+            continue
+        s = 0.0
+        at = mark[b]
+        if at < count and near[at] == b:
+            s = total[at]
+        new = (own[b] + 2 * s + q) / (mass[b] + m) - own[b] / mass[b]
+        if points.shape[0] > 0:
+            gap = 0.0
+            for d in range(points.shape[1]):
+                gap += (points[i, d] - centres[b, d]) ** 2
+            new -= mass[b] * m / (mass[b] + m) * gap
+        if new > gain:
+            best, gain, outside = b, new, s
+    return best, inside, outside
+
+
+@njit(nogil=True, cache=True)
+def apply(
+    bounds: tuple[int, int],
+    rows: Rows,
+    label: Array,
+    node: Pair,
+    cluster: Triple,
+    record: Array,
+    cap: float,
+    work: Triple,
+    found: Triple,
+    stamp: Array,
+    moved: Array,
+) -> int:
+    """Carries out the proposals of a block in order; each lowers the objective.
+
+    A proposal stands while neither of its clusters has changed in this block: then no
+    neighbour entered or left them. Others are made anew.
+    """
+    target, from_old, to_new = found
+    mass, own = cluster[0], cluster[1]
+    none = np.empty((0, 0))
+    blocked = np.zeros(0, np.uint8)
+    count, now = 0, bounds[0] + 1
+    for i in range(bounds[0], bounds[1]):
+        b = np.int64(target[i - bounds[0]])
+        if b < 0:
+            continue
+        a = label[i]
+        m, q = node[0][i], node[1][i]
+        inside, outside = from_old[i - bounds[0]], to_new[i - bounds[0]]
+        if stamp[a] == now or stamp[b] == now:
+            b, inside, outside = decide(
+                i, rows, label, node, cluster, blocked, cap, False, work, (none, none)
+            )
+            if b < 0:
+                continue
+        else:
+            loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
+            new = (own[b] + 2 * outside + q) / (mass[b] + m) - own[b] / mass[b]
+            if new - loss <= TOLERANCE * max(1.0, abs(loss)):
+                continue
+        move(i, b, (inside, outside), label, node, cluster, record)
+        stamp[a] = now
+        stamp[b] = now
+        moved[i] = 1
+        count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def spread(bounds: tuple[int, int], rows: Rows, moved: Array, active: Array) -> None:
+    """Marks moved nodes and their neighbours; all writers write the same value."""
+    indptr, indices = rows[0], rows[1]
+    for i in range(bounds[0], bounds[1]):
+        if moved[i]:
+            active[i] = 1
+            for e in range(indptr[i], indptr[i + 1]):
+                active[indices[e]] = 1
+
+
+@njit(nogil=True, cache=True)
+def sweep_blocks(
+    block: int,
+    rows: Rows,
+    label: Array,
+    node: Pair,
+    cluster: Triple,
+    record: Array,
+    active: Array,
+    cap: float,
+    work: Triple,
+    found: Triple,
+    stamp: Array,
+    moved: Array,
+) -> int:
+    """One sweep on one thread: the blocks, proposed and carried out in turn."""
+    count, size = 0, label.size
+    for first in range(0, size, block):
+        bounds = (first, min(first + block, size))
+        propose(bounds, rows, label, node, cluster[2], record, active, cap, work, found)
+        count += apply(
+            bounds,
+            rows,
+            label,
+            node,
+            cluster,
+            record,
+            cap,
+            work,
+            found,
+            stamp,
+            moved,
+        )
+    return count
