@@ -15,7 +15,7 @@ from pyg_pool.pool import (
     PrimalDualUnpooling,
     as_pyg_tuple,
 )
-from pyg_pool.readout import GLOTAggregation, GNPAggregation
+from pyg_pool.readout import GLOTAggregation, GNPAggregation, HistographAggregation
 
 if TYPE_CHECKING:
     from pyg_pool.register import Registered
@@ -32,6 +32,7 @@ __all__ = [
     "GUnpool",
     "GraphParsingPooling",
     "Hierarchy",
+    "HistographAggregation",
     "PoolOutput",
     "Pooling",
     "PrimalDualPooling",

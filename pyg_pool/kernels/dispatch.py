@@ -3,9 +3,10 @@
 ``native`` is plain torch code: it exists for every primitive, runs on every
 device, is what ``torch.compile`` traces, and is the reference of all others.
 ``numba`` is a compiled CPU twin, reached for float tensors in eager mode above a
-measured size. ``scipy`` multiplies large sparse matrices. A backend is forced by
-:func:`use_backend` or by the environment variable ``PYG_POOL_BACKEND``; the default
-``auto`` decides by size and device.
+measured size. ``scipy`` multiplies large sparse matrices. ``triton`` is a twin for
+CUDA, ``torch_scatter`` and ``torch_sparse`` call those packages; these run only when
+chosen. A backend is forced by :func:`use_backend` or by the environment variable
+``PYG_POOL_BACKEND``; the default ``auto`` decides by size and device.
 """
 
 from __future__ import annotations
@@ -15,20 +16,28 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from pyg_pool.errors import check_choice
+from pyg_pool.errors import check_choice, require
 from pyg_pool.typing import Backend
 
 __all__ = ["available_backends", "current_backend", "use_backend", "warm_up"]
 
-BACKENDS = ("auto", "native", "numba", "scipy")
+CHOSEN_NAMES = ("triton", "torch_scatter", "torch_sparse")
+BACKENDS = ("auto", "native", "numba", "scipy", *CHOSEN_NAMES)
+# What the backends that run only when chosen by name can do.
+CHOSEN: dict[str, tuple[str, ...]] = {
+    "triton": (),
+    "torch_scatter": (),
+    "torch_sparse": (),
+}
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
 # edges, elements of the picked rows, elements, rows, edges or nodes, edges, edges,
-# elements of the products, elements of the weighted rows, pairs of faces.
+# elements of the products, elements of the weighted rows, pairs of faces, elements.
 NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
@@ -40,9 +49,12 @@ NUMBA_FROM = {
     "distinct_pairs": 1024,
     "pair_logits": 16384,
     "propagate": 16384,
+    "norm_sum": 16384,
     "hop_pairs": 1,
     "attend": 1024,
     "pool_mesh": 256,
+    "layer_mix": 1024,
+    "group_attention": 1024,
     "segment_reduce": 1024,
     "segment_softmax": 1024,
     "segment_attention": 1024,
@@ -52,6 +64,7 @@ NUMBA_FROM = {
 SCIPY_FROM = 2**18
 
 _forced: ContextVar[str | None] = ContextVar("pyg_pool_backend", default=None)
+_seen: ContextVar[set[tuple[str, str]] | None] = ContextVar("seen", default=None)
 
 
 def current_backend() -> str:
@@ -69,12 +82,13 @@ def use_backend(name: Backend) -> Iterator[None]:
     """Forces one backend inside a ``with`` block.
 
     Args:
-        name: ``"auto"``, ``"native"``, ``"numba"`` or ``"scipy"``. A primitive
-            without a twin of that name, or a tensor on another device, uses
-            ``native``.
+        name: ``"auto"``, ``"native"``, ``"numba"``, ``"scipy"``, ``"triton"``,
+            ``"torch_scatter"`` or ``"torch_sparse"``. A primitive without a twin of
+            that name, or a tensor on another device, uses ``native``.
 
     Raises:
         ValueError: If there is no such backend.
+        ImportError: If its package is not installed.
 
     Example:
         >>> from pyg_pool.kernels import current_backend, use_backend
@@ -83,6 +97,8 @@ def use_backend(name: Backend) -> Iterator[None]:
         'native'
     """
     check_choice("use_backend", "name", name, BACKENDS)
+    if name in CHOSEN:
+        peer(name)
     token = _forced.set(name)
     try:
         yield
@@ -90,12 +106,50 @@ def use_backend(name: Backend) -> Iterator[None]:
         _forced.reset(token)
 
 
+def peer(name: str) -> ModuleType:
+    """Returns the package behind a backend.
+
+    Raises:
+        ImportError: If it is not installed; names the extra that brings it.
+    """
+    return require(name, "triton" if name == "triton" else "scatter")
+
+
+@contextmanager
+def watch_backends() -> Iterator[set[tuple[str, str]]]:
+    """Collects which backend runs which primitive inside a ``with`` block.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels import segment_reduce, use_backend
+        >>> from pyg_pool.kernels.dispatch import watch_backends
+        >>> with use_backend("numba"), watch_backends() as seen:
+        ...     _ = segment_reduce(torch.ones(2))
+        >>> seen
+        {('segment_reduce', 'numba')}
+    """
+    seen: set[tuple[str, str]] = set()
+    token = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(token)
+
+
 def available_backends() -> dict[str, str]:
     """Returns each backend with ``"yes"`` or the reason why it is not there."""
     out = {"native": "yes", "scipy": "yes"}
-    found = importlib.util.find_spec("numba") is not None
-    out["numba"] = "yes" if found else "the package numba is not installed"
+    for name in ("numba", *CHOSEN_NAMES):
+        found = importlib.util.find_spec(name) is not None
+        out[name] = "yes" if found else f"the package {name} is not installed"
+    if out["triton"] == "yes" and not (torch.cuda.is_available() or is_interpreted()):
+        out["triton"] = "torch finds no CUDA device"
     return out
+
+
+def is_interpreted() -> bool:
+    """Whether Triton kernels run in its interpreter, on the CPU and slowly."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
@@ -105,7 +159,27 @@ def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
     if any(tensor.device.type != "cpu" for tensor in tensors):
         return False
     name = current_backend()
-    return name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
+    runs = name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
+    seen = _seen.get()
+    if seen is not None and (runs or name not in CHOSEN):
+        seen.add((primitive, "numba" if runs else "native"))
+    return runs
+
+
+def chosen(primitive: str, *tensors: Tensor) -> str | None:
+    """The backend that was chosen by name and can take these tensors, if any."""
+    name = current_backend()
+    if primitive not in CHOSEN.get(name, ()) or is_vectorised():
+        return None
+    if name == "triton":
+        if not is_interpreted() and any(not t.is_cuda for t in tensors):
+            return None
+    elif torch.compiler.is_compiling():
+        return None
+    seen = None if torch.compiler.is_compiling() else _seen.get()
+    if seen is not None:
+        seen.add((primitive, name))
+    return name
 
 
 def prefers_scipy(size: int, *tensors: Tensor) -> bool:
@@ -143,6 +217,9 @@ def warm_up() -> None:
 
 def is_traced() -> bool:
     """Whether only plain torch operations will do: under compile and torch.func."""
-    if torch.compiler.is_compiling():
-        return True
+    return torch.compiler.is_compiling() or is_vectorised()
+
+
+def is_vectorised() -> bool:
+    """Whether a transform of torch.func is at work."""
     return bool(torch._C._are_functorch_transforms_active())

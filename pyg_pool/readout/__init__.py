@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from pyg_pool.readout.glot import GLOTAggregation, GLOTOutput
 from pyg_pool.readout.gnp import GNPAggregation, parameter_groups
+from pyg_pool.readout.histograph import HistographAggregation, HistographOutput
 from pyg_pool.readout.norm import gnp
+from pyg_pool.readout.token_graph import token_graph
 
-__all__ = ["GNPAggregation", "gnp", "parameter_groups"]
+__all__ = [
+    "GLOTAggregation",
+    "GLOTOutput",
+    "GNPAggregation",
+    "HistographAggregation",
+    "HistographOutput",
+    "gnp",
+    "parameter_groups",
+    "token_graph",
+]

@@ -39,9 +39,34 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"edge_reduce": "max", "deepsets_layers": 0},
         {"edge_reduce": "sum", "deepsets_layers": 2, "self_loops": True},
     ],
+    "HistographAggregation": [
+        {"layer_attention": "signed_abs", "node_attention": "induced"},
+        {"layer_attention": "softmax", "norm": None, "pool": "sum"},
+        {"node_attention": False, "positional": "learned", "pool": "max"},
+    ],
+    "GLOTAggregation": [
+        {"conv": "gcn", "edge_weight": "cosine", "jk": "mean", "tau": 0.2},
+        {"conv": "gat", "heads": 2, "max_neighbors": 3, "chunk_size": 64},
+    ],
 }
 TWO_HOPS = {
     "host_waits": "the blocks of a two-hop product are cut by the number of its terms"
+}
+# Widths that keep differences with respect to every weight affordable.
+NARROW: dict[str, dict[str, Any]] = {
+    "HistographAggregation": {
+        "in_channels": [2, 2],
+        "hidden_channels": 4,
+        "heads": 2,
+    },
+    "GLOTAggregation": {"hidden_channels": 4, "scorer_channels": 2},
+}
+# What readouts are documented not to keep, and why.
+TOKEN_GRAPH = "the number of similar pairs depends on the values, and is quadratic"
+READOUT_EXCEPTIONS: dict[str, dict[str, str]] = {
+    "GLOTAggregation": dict.fromkeys(
+        ("compile", "compile_gradients", "host_waits", "memory"), TOKEN_GRAPH
+    ),
 }
 WIDTHS = ("in_channels", "channels")
 
@@ -75,7 +100,11 @@ def readouts() -> list[ReadoutSpec]:
         return []
     room = importlib.import_module("pyg_pool.readout")
     return [
-        ReadoutSpec(_maker(cls, options), _name(cls, options))
+        ReadoutSpec(
+            _maker(cls, {**NARROW.get(cls.__name__, {}), **options}),
+            _name(cls, options),
+            exceptions=READOUT_EXCEPTIONS.get(cls.__name__, {}),
+        )
         for cls in _classes(room, Aggregation)
         for options in ({}, *VARIANTS.get(cls.__name__, []))
     ]
@@ -110,7 +139,7 @@ def _maker(
     def build(in_channels: int) -> Module:
         named = {} if width is None else {width: in_channels}
         try:
-            return cls(**named, **options)
+            return cls(**{**named, **options})
         except TypeError as error:
             raise TypeError(
                 f"the registry of operators got {cls}, expected a class that is built "

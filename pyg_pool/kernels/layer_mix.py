@@ -1,0 +1,260 @@
+r"""Sums over the layers of a history that lies side by side in one matrix.
+
+A history ``x`` holds the columns of all layers. Each group of rows has a scale ``t``,
+so that products of large numbers stay finite; t = 1 where numbers are moderate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_pool.kernels.dispatch import is_traced, runs_numba
+from pyg_pool.kernels.segment import segment_reduce
+
+__all__ = ["History", "group_scale", "layer_dots", "mix_layers"]
+
+
+@dataclass(frozen=True)
+class History:
+    """A history and its groups.
+
+    Args:
+        x: ``[N, W]`` activations of all layers, side by side.
+        starts: First column of each layer, and the number of columns.
+        index: ``[N]`` int64 group of each row, in any order.
+        scale: ``[B]`` scale of each group, taken as a constant.
+    """
+
+    x: Tensor
+    starts: tuple[int, ...]
+    index: Tensor
+    scale: Tensor
+
+    @property
+    def num_layers(self) -> int:
+        """Number of layers."""
+        return len(self.starts) - 1
+
+
+def group_scale(x: Tensor, index: Tensor, size: int) -> Tensor:
+    """Returns powers of two that bring the rows of each group to a moderate size.
+
+    Args:
+        x: Rows.
+        index: Group of each row.
+        size: Number of groups.
+
+    Shapes:
+        x: ``[N, W]``; index: ``[N]`` int64; returns ``[B]``, 1 for moderate groups.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.layer_mix import group_scale
+        >>> x, index = torch.tensor([[1.0], [-(2.0**30)]]), torch.tensor([0, 1])
+        >>> group_scale(x, index, 2)
+        tensor([1.0000e+00, 9.7656e-04])
+    """
+    x = x.detach()
+    if x.size(1) == 0:
+        return x.new_ones(size)
+    if _takes_numba(x, index):
+        from pyg_pool.kernels import layer_mix_numba
+
+        largest = x.new_zeros(size)
+        layer_mix_numba.largest(x.numpy(), index.numpy(), largest.numpy())
+    else:
+        # One pass finds both ends; their magnitudes need no copy of x.
+        low, high = torch.aminmax(x, dim=1)
+        row = torch.maximum(-low, high)
+        largest = x.new_zeros(size).scatter_reduce(0, index, row, "amax")
+    moderate = 20.0 if x.dtype == torch.float32 else 200.0
+    return torch.exp2(-(largest.log2().ceil() - moderate).clamp(min=0.0))
+
+
+def layer_dots(r: Tensor, history: History) -> Tensor:
+    r"""Inner products with the activations of each layer, summed over each group.
+
+    .. math::
+        c_{gl} = \sum_{v \in g} t_g \Big(\sum_{j \in l} r_{vj}\, x_{vj}
+        + r_{v, W + l}\Big)
+
+    Args:
+        r: Vectors to multiply with, then one number per layer.
+        history: The history.
+
+    Shapes:
+        r: ``[N, W + L]``; returns ``[B, L]``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.layer_mix import History, layer_dots
+        >>> x, index = torch.tensor([[2.0, 3.0]]), torch.tensor([0])
+        >>> history = History(x, (0, 1, 2), index, torch.ones(1))
+        >>> layer_dots(torch.tensor([[10.0, 1.0, 0.5, 0.25]]), history)
+        tensor([[20.5000,  3.2500]])
+    """
+    if is_traced():
+        return _dots(r, history.x, history)
+    out: Tensor = _LayerDots.apply(r, history.x, history)
+    return out
+
+
+def mix_layers(weights: Tensor, history: History) -> Tensor:
+    r"""Activations times the weight of their layer, then the weights themselves.
+
+    .. math::
+        u_{vj} = t_g\, \alpha_{gl}\, x_{vj}\ (j \in l), \qquad
+        u_{v, W + l} = t_g\, \alpha_{gl}
+
+    Args:
+        weights: Weights of the layers in each group.
+        history: The history.
+
+    Shapes:
+        weights: ``[B, L]``; returns ``[N, W + L]``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.layer_mix import History, mix_layers
+        >>> x, index = torch.tensor([[2.0, 3.0]]), torch.tensor([0])
+        >>> history = History(x, (0, 1, 2), index, torch.ones(1))
+        >>> mix_layers(torch.tensor([[1.0, -1.0]]), history)
+        tensor([[ 2., -3.,  1., -1.]])
+    """
+    if is_traced():
+        return _mix(weights, history.x, history)
+    out: Tensor = _MixLayers.apply(weights, history.x, history)
+    return out
+
+
+def _takes_numba(x: Tensor, index: Tensor) -> bool:
+    known = x.dtype in (torch.float32, torch.float64)
+    return known and runs_numba("layer_mix", x.numel(), x, index)
+
+
+def _columns(history: History) -> Tensor:
+    """One column per layer that marks the columns of the history, ``[W, L]``."""
+    place = torch.arange(history.starts[-1], device=history.x.device).unsqueeze(-1)
+    edges = torch.tensor(history.starts, device=history.x.device)
+    inside = (place >= edges[:-1]) & (place < edges[1:])
+    return inside.to(history.x.dtype)
+
+
+def _dots(r: Tensor, x: Tensor, history: History) -> Tensor:
+    width = x.size(1)
+    scale = history.scale.index_select(0, history.index).unsqueeze(-1)
+    sums = (r[:, :width] * (x * scale)) @ _columns(history)
+    sums = sums + r[:, width:] * scale
+    return segment_reduce(sums, history.index, dim_size=history.scale.size(0))
+
+
+def _mix(weights: Tensor, x: Tensor, history: History) -> Tensor:
+    scale = history.scale.index_select(0, history.index).unsqueeze(-1)
+    rows = weights.index_select(0, history.index)
+    spread = rows @ _columns(history).t()
+    return torch.cat([x * scale * spread, rows * scale], -1)
+
+
+class _LayerDots(torch.autograd.Function):
+    """One pass over the rows in each direction."""
+
+    @staticmethod
+    def forward(ctx: Any, r: Tensor, x: Tensor, history: History) -> Tensor:
+        ctx.history = history
+        ctx.save_for_backward(r, x)
+        if not _takes_numba(x, history.index):
+            return _dots(r, x, history)
+        from pyg_pool.kernels import layer_mix_numba
+
+        out = x.new_zeros(history.scale.size(0), history.num_layers)
+        starts, index, scale = _plain(history)
+        layer_mix_numba.dots(
+            r.detach().contiguous().numpy(), x.detach().numpy(), starts, index, scale,
+            out.numpy(),
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        r, x = ctx.saved_tensors
+        history = ctx.history
+        if torch.is_grad_enabled() or not _takes_numba(x, history.index):
+            return *_again(_dots, r, x, history, grad), None
+        from pyg_pool.kernels import layer_mix_numba
+
+        grad_r, grad_x = torch.empty_like(r), x.new_empty(x.shape)
+        starts, index, scale = _plain(history)
+        layer_mix_numba.dots_backward(
+            r.detach().contiguous().numpy(), x.detach().numpy(), starts, index, scale,
+            grad.contiguous().numpy(), grad_r.numpy(), grad_x.numpy(),
+        )  # fmt: skip
+        return grad_r, grad_x, None
+
+
+class _MixLayers(torch.autograd.Function):
+    """One pass over the rows in each direction."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor, x: Tensor, history: History) -> Tensor:
+        ctx.history = history
+        ctx.save_for_backward(weights, x)
+        if not _takes_numba(x, history.index):
+            return _mix(weights, x, history)
+        from pyg_pool.kernels import layer_mix_numba
+
+        out = x.new_empty(x.size(0), x.size(1) + history.num_layers)
+        starts, index, scale = _plain(history)
+        layer_mix_numba.mix(
+            weights.detach().contiguous().numpy(), x.detach().numpy(),
+            starts, index, scale, out.numpy(),
+        )  # fmt: skip
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        weights, x = ctx.saved_tensors
+        history = ctx.history
+        if torch.is_grad_enabled() or not _takes_numba(x, history.index):
+            return *_again(_mix, weights, x, history, grad), None
+        from pyg_pool.kernels import layer_mix_numba
+
+        grad_weights, grad_x = x.new_zeros(weights.shape), x.new_empty(x.shape)
+        starts, index, scale = _plain(history)
+        layer_mix_numba.mix_backward(
+            weights.detach().contiguous().numpy(), x.detach().numpy(),
+            starts, index, scale, grad.contiguous().numpy(), grad_weights.numpy(),
+            grad_x.numpy(),
+        )  # fmt: skip
+        return grad_weights, grad_x, None
+
+
+def _plain(history: History) -> tuple[Any, ...]:
+    """What the compiled twin takes beside the activations."""
+    starts = torch.tensor(history.starts, device="cpu").numpy()
+    return starts, history.index.numpy(), history.scale.numpy()
+
+
+def _again(
+    function: Callable[[Tensor, Tensor, History], Tensor],
+    first: Tensor,
+    x: Tensor,
+    history: History,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Gradients through torch's operations, which may be differentiated again."""
+    create = torch.is_grad_enabled()
+    with torch.enable_grad():
+        if not create:
+            first, x = first.detach().requires_grad_(), x.detach().requires_grad_()
+        inputs = [t for t in (first, x) if t.requires_grad]
+        out = function(first, x, history)
+        found = iter(torch.autograd.grad(out, inputs, grad, create_graph=create))
+    given = [
+        next(found) if t.requires_grad else torch.zeros_like(t) for t in (first, x)
+    ]
+    return given[0], given[1]
