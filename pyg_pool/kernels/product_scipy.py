@@ -6,12 +6,13 @@ swapped: turning the product's rows into columns sorts them in linear time.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 from torch import Tensor
 
 from pyg_pool.typing import OptTensor
@@ -53,42 +54,45 @@ def multiply(
 
 
 def _flipped(index: Tensor, value: OptTensor, shape: tuple[int, int]) -> csr_matrix:
-    """The transposed factor as compressed rows; repeated entries are added up."""
+    """The transposed factor as compressed rows."""
     small = max(*shape, index.size(1)) < 2**31
     row, col = index.numpy().astype(np.int32 if small else np.int64)
     ones = np.ones(col.size, np.float32)
     data = ones if value is None else value.detach().numpy()
-    return csr_matrix((data, (col, row)), shape=shape)
+    entries = coo_matrix((data, (col, row)), shape=shape)
+    # The product adds repeated entries up by itself: no need to sort for them here.
+    entries.has_canonical_format = True
+    return entries.tocsr()
 
 
 def _entries(
     ptr: Array, column: Array, data: Array, drop: bool
 ) -> tuple[Tensor, Tensor]:
     """Rows and columns as tensors; the values are moved up inside their own array."""
-    counts = torch.from_numpy(np.diff(ptr))
-    size = int(ptr[-1])
+    blocks, keep = _blocks(ptr), np.ones(column.size, np.bool_)
     if drop:
-        size -= sum(int((r == c).sum()) for r, c, _ in _blocks(ptr, counts, column))
-    index = torch.empty(2, size, dtype=torch.long)
-    value, end = torch.from_numpy(data), 0
-    for row, col, place in _blocks(ptr, counts, column):
-        part = value[place]
-        if drop:
-            keep = (row != col).nonzero().view(-1)
-            row, col = row.index_select(0, keep), col.index_select(0, keep)
-            part = part.index_select(0, keep)
-        start, end = end, end + row.numel()
-        index[0, start:end], index[1, start:end] = row, col
-        value[start:end] = part
-    return index, value[:size]
+        for place, row in blocks:
+            np.not_equal(column[place], _row_ids(ptr, row), out=keep[place])
+    size = int(np.count_nonzero(keep))
+    index, end = torch.empty(2, size, dtype=torch.long), 0
+    rows, columns = index.numpy()
+    for place, row in blocks:
+        kept = keep[place]
+        start, end = end, end + int(np.count_nonzero(kept))
+        rows[start:end] = _row_ids(ptr, row)[kept]
+        columns[start:end] = column[place][kept]
+        data[start:end] = data[place][kept]
+    return index, torch.from_numpy(data[:size])
 
 
-def _blocks(ptr: Array, counts: Tensor, column: Array) -> Any:
-    """Row ids, column ids and place of whole rows, a block of entries at a time."""
+def _row_ids(ptr: Array, row: slice) -> Array:
+    """The row of each entry in a range of rows."""
+    ids = np.arange(row.start, row.stop, dtype=ptr.dtype)
+    return np.repeat(ids, np.diff(ptr[row.start : row.stop + 1]))
+
+
+def _blocks(ptr: Array) -> list[tuple[slice, slice]]:
+    """Entries and rows of whole rows, about a block of entries at a time."""
     marks = np.arange(0, int(ptr[-1]), BLOCK_ENTRIES)
-    cuts = np.unique(np.append(np.searchsorted(ptr, marks), counts.numel()))
-    for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        row = torch.arange(first, last, dtype=torch.int32)
-        place = slice(int(ptr[first]), int(ptr[last]))
-        row = torch.repeat_interleave(row, counts[first:last])
-        yield row, torch.from_numpy(column[place]), place
+    cuts = np.unique(np.append(np.searchsorted(ptr, marks), ptr.size - 1)).tolist()
+    return [(slice(int(ptr[i]), int(ptr[j])), slice(i, j)) for i, j in pairwise(cuts)]
