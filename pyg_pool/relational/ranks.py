@@ -1,0 +1,126 @@
+"""Samples of large tuple domains by their rank, without listing the domain."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+from pyg_pool.relational.domains import Domain, Ground
+
+__all__ = ["sample_ranks"]
+
+#: Tuples of one graph from which on a domain is not listed to be sampled.
+LISTED = 4096
+
+
+def sample_ranks(
+    ground: Ground,
+    length: int,
+    domain: Domain,
+    number: int,
+    generator: Generator | None,
+    cover: bool,
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Draws tuples of ``all``, ``distinct`` and ``subset`` by rank.
+
+    Returns:
+        Tuples, their graphs, and the size of each graph's domain; ``None`` where the
+        domain has to be listed, or is small enough to be.
+    """
+    if domain.word not in ("all", "distinct", "subset"):
+        return None
+    sizes = (ground.start[1:] - ground.start[:-1]).tolist()
+    counts = [_count(size, length, domain.word) for size in sizes]
+    if not counts or max(counts) <= LISTED or max(counts) >= 2**62:
+        return None
+    parts, graphs, totals = [], [], []
+    for graph, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        first = int(ground.start[graph])
+        if count == 0 and cover and size:
+            # Fewer nodes than positions: every node is a cover tuple.
+            rows = torch.full((size, length), -1)
+            rows[:, 0] = torch.arange(size) + first
+            kept = _choose(size, number, generator)
+            rows, count = rows[kept], size
+        elif count == 0:
+            rows = torch.empty((0, length), dtype=torch.long)
+        else:
+            rank = _choose(count, number, generator)
+            rows = _unrank(rank, size, length, domain.word) + first
+        parts.append(rows)
+        graphs.append(torch.full((rows.size(0),), graph))
+        totals.append(count)
+    device = ground.batch.device
+    index, batch = torch.cat(parts).to(device), torch.cat(graphs).to(device)
+    return index, batch, torch.tensor(totals, device=device)
+
+
+def _count(size: int, length: int, word: str) -> int:
+    if word == "all":
+        return size**length
+    if word == "distinct":
+        return math.perm(size, length)
+    return math.comb(size, length)
+
+
+def _choose(count: int, number: int, generator: Generator | None) -> Tensor:
+    """Different numbers below ``count``, ascending."""
+    if count <= max(LISTED, 2 * number):
+        order = torch.randperm(count, generator=generator, device=_device(generator))
+        return torch.sort(order[:number].cpu()).values
+    found = torch.empty(0, dtype=torch.long)
+    while found.numel() < number:
+        draw = torch.randint(
+            count, (2 * number,), generator=generator, device=_device(generator)
+        ).cpu()
+        both = torch.cat([found, draw])
+        # The first of equal draws counts, so that no number is more likely.
+        value, place = torch.unique(both, return_inverse=True)
+        first = torch.full_like(value, both.numel()).scatter_reduce(
+            0, place, torch.arange(both.numel()), "amin"
+        )
+        found = both[torch.sort(first).values][:number]
+    return torch.sort(found).values
+
+
+def _device(generator: Generator | None) -> torch.device:
+    return torch.device("cpu") if generator is None else generator.device
+
+
+def _unrank(rank: Tensor, size: int, length: int, word: str) -> Tensor:
+    """The tuples at these places of the lexicographic order, numbers from 0."""
+    if word == "subset":
+        return _unrank_subset(rank, size, length)
+    columns: list[Tensor] = []
+    for place in range(length):
+        left = length - place - 1
+        if word == "all":
+            below = size**left
+            columns.append(rank // below)
+        else:
+            below = math.perm(size - place - 1, left)
+            digit = rank // below
+            # The digit counts the numbers not used so far: skip those that are.
+            used = torch.stack(columns, 1).sort(1).values if columns else None
+            for column in range(place):
+                digit = digit + (digit >= used[:, column])  # type: ignore[index]
+            columns.append(digit)
+        rank = rank % below
+    return torch.stack(columns, 1)
+
+
+def _unrank_subset(rank: Tensor, size: int, length: int) -> Tensor:
+    columns, low = [], torch.zeros_like(rank)
+    for place in range(length):
+        left = length - place - 1
+        # ahead[v]: subsets that begin here with a number below v.
+        begins = [math.comb(size - v - 1, left) for v in range(size)]
+        ahead = torch.tensor([0, *begins]).cumsum(0)
+        target = rank + ahead[low]
+        digit = torch.searchsorted(ahead, target, right=True) - 1
+        rank = target - ahead[digit]
+        columns.append(digit)
+        low = digit + 1
+    return torch.stack(columns, 1)

@@ -1,0 +1,165 @@
+"""Graphs side by side with their colours, and the copies that a test makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_pool.kernels.pairs import distinct_pairs
+from pyg_pool.relational.copies import Copies, expand_copies
+from pyg_pool.relational.domains import Ground
+from pyg_pool.relational.tuples import TupleSet, find_tuples, lay_ground
+
+__all__ = ["Colored", "Setup", "copies_of", "gather_graphs"]
+
+POOLINGS = ("tuple", "node", "root", "labelled", "nested")
+POLICIES = ("mark", "none", "delete_node", "delete_edge")
+UPDATES = ("SWL", "PSWL", "GSWL", "DSS", "SSWL", "LFWL", "SLFWL")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The options of a test, as :func:`kl_wl` explains them."""
+
+    k: int
+    l: int  # noqa: E741
+    folklore: bool
+    domain: str
+    ordered: bool
+    pooling: str
+    ego: int | None
+    ego_mode: str
+    update: str | None
+    policy: str
+    cover: bool
+
+
+@dataclass(frozen=True)
+class Colored:
+    """Graphs side by side.
+
+    Args:
+        edge_index: ``[2, E]`` edges of all graphs.
+        batch: ``[N]`` graph of each node.
+        sizes: Number of nodes of each graph.
+        node: ``[N]`` colours of the nodes.
+        edge: ``[E]`` colours of the edges, or ``None``.
+    """
+
+    edge_index: Tensor
+    batch: Tensor
+    sizes: list[int]
+    node: Tensor
+    edge: Tensor | None
+
+    def part(self, start: int, stop: int) -> Colored:
+        """The graphs from ``start`` to before ``stop``."""
+        if (start, stop) == (0, len(self.sizes)):
+            return self
+        low, high = sum(self.sizes[:start]), sum(self.sizes[:stop])
+        kept = (self.edge_index[0] >= low) & (self.edge_index[0] < high)
+        return Colored(
+            self.edge_index[:, kept] - low,
+            self.batch[low:high] - start,
+            self.sizes[start:stop],
+            self.node[low:high],
+            None if self.edge is None else self.edge[kept],
+        )
+
+    @property
+    def ground(self) -> Ground:
+        """The graphs with sorted neighbours."""
+        return lay_ground(self.edge_index, self.batch, len(self.sizes))
+
+
+def gather_graphs(graphs: Sequence[Any], node_tints: Any, edge_tints: Any) -> Colored:
+    """Puts graphs side by side and names their colours by numbers."""
+    sizes = [int(graph.num_nodes or 0) for graph in graphs]
+    edges = [_edges_of(graph) for graph in graphs]
+    start = torch.tensor([0, *sizes]).cumsum(0)
+    edge_index = [
+        part + first for part, first in zip(edges, start.tolist(), strict=False)
+    ]
+    edge_sizes = [part.size(1) for part in edges]
+    device = edges[0].device if edges else torch.device("cpu")
+    node = _tints("node_colors", graphs, node_tints, sizes)
+    edge = _tints("edge_colors", graphs, edge_tints, edge_sizes)
+    ids = torch.arange(len(sizes), device=device)
+    empty = torch.empty((2, 0), dtype=torch.long)
+    total = int(start[-1])
+    return Colored(
+        torch.cat(edge_index, dim=1) if edge_index else empty,
+        ids.repeat_interleave(torch.tensor(sizes, device=device)) if sizes else ids,
+        sizes,
+        torch.zeros(total, dtype=torch.long, device=device) if node is None else node,
+        edge,
+    )
+
+
+def _edges_of(graph: Any) -> Tensor:
+    if getattr(graph, "edge_index", None) is None:
+        return torch.empty((2, 0), dtype=torch.long)
+    edges: Tensor = graph.edge_index
+    return edges.as_tensor() if hasattr(edges, "as_tensor") else edges
+
+
+def _tints(
+    option: str, graphs: Sequence[Any], tints: Any, sizes: list[int]
+) -> Tensor | None:
+    """Colours from an attribute or from tensors, numbered over all graphs."""
+    if tints is None:
+        return None
+    if isinstance(tints, str):
+        tints = [getattr(graph, tints, None) for graph in graphs]
+    tints = list(tints)
+    shapes = [None if t is None else list(t.shape) for t in tints]
+    lengths = [None if t is None else t.size(0) for t in tints]
+    if lengths != sizes:
+        raise ValueError(
+            f"kl_wl got {option} with rows {lengths[:5]} (shapes {shapes[:5]}), "
+            f"expected {sizes[:5]}; give a tensor per graph with one row per node or "
+            f"edge, or the name of such an attribute."
+        )
+    rows = torch.cat([t.reshape(t.size(0), -1) for t in tints if t.size(0)] or tints)
+    return torch.unique(rows, dim=0, return_inverse=True)[1].view(-1)
+
+
+def copies_of(colored: Colored, setup: Setup) -> tuple[Copies, TupleSet]:
+    """The copies that a test refines, and their tuples."""
+    ground = colored.ground
+    if setup.policy == "delete_edge":
+        return _without_edges(colored, ground)
+    tuples = find_tuples(
+        colored.edge_index,
+        colored.batch,
+        setup.l,
+        setup.domain,
+        batch_size=len(colored.sizes),
+        cover=setup.cover,
+    )
+    without = tuples.index[:, 0] if setup.policy == "delete_node" else None
+    copies = expand_copies(
+        ground, tuples, ego=setup.ego, ego_mode=setup.ego_mode, without=without
+    )
+    return copies, tuples
+
+
+def _without_edges(colored: Colored, ground: Ground) -> tuple[Copies, TupleSet]:
+    """A copy per edge, without it in either direction."""
+    pairs = distinct_pairs(colored.edge_index, ground.num_nodes)
+    graphs = colored.batch.index_select(0, pairs[0])
+    graphs, order = torch.sort(graphs, stable=True)
+    index = pairs.index_select(1, order).t().contiguous()
+    size = len(colored.sizes)
+    total = graphs.new_zeros(size).scatter_add_(0, graphs, torch.ones_like(graphs))
+    tuples = TupleSet(index, graphs, total, size)
+    copies = expand_copies(ground, tuples)
+    ends = copies.pair_node[copies.edge_index]
+    gone = index.index_select(0, copies.pair_tuple[copies.edge_index[0]]).t()
+    kept = ~((ends == gone).all(dim=0) | (ends == gone.flip(0)).all(dim=0))
+    edges, ids = copies.edge_index[:, kept], copies.edge_id[kept]
+    return replace(copies, edge_index=edges, edge_id=ids, is_full=False), tuples

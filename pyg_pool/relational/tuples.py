@@ -1,0 +1,226 @@
+"""Tuples of nodes to label: all of a domain, or a sample per graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from pyg_pool.errors import check_batch, check_edges, reads_values
+from pyg_pool.relational.domains import Domain, Ground, grow
+from pyg_pool.relational.ranks import sample_ranks
+from pyg_pool.typing import OptTensor
+
+__all__ = ["TupleSet", "enumerate_tuples", "find_tuples"]
+
+
+@dataclass(frozen=True)
+class TupleSet:
+    """Tuples of nodes, graph by graph.
+
+    Args:
+        index: ``[T, l]`` nodes, -1 where a tuple is shorter.
+        batch: ``[T]`` graph of each tuple, ascending.
+        total: ``[B]`` number of tuples of the domain before sampling.
+        batch_size: Number of graphs.
+    """
+
+    index: Tensor
+    batch: Tensor
+    total: Tensor
+    batch_size: int
+
+    def __len__(self) -> int:
+        """Number of tuples."""
+        return self.index.size(0)
+
+    @property
+    def drawn(self) -> Tensor:
+        """Number of tuples of each graph, ``[B]``."""
+        count = self.batch.new_zeros(self.batch_size)
+        return count.scatter_add_(0, self.batch, torch.ones_like(self.batch))
+
+
+def enumerate_tuples(
+    edge_index: Tensor,
+    batch: OptTensor,
+    l: int,  # noqa: E741
+    domain: str,
+    *,
+    max_distance: int | None = None,
+    batch_size: int | None = None,
+    num_nodes: int | None = None,
+    cover: bool = True,
+    num_samples: int | None = None,
+    generator: Generator | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Lists the tuples of ``l`` nodes whose nodes get labels.
+
+    ========================= ====================================================
+    domain                    tuples
+    ========================= ====================================================
+    ``"all"``                 all, with repeated nodes
+    ``"distinct"``            all of pairwise different nodes
+    ``"subset"``              increasing ones
+    ``"star"``                a root and different neighbours of it
+    ``"star_set"``            the same, neighbours increasing
+    ``"path"``                each node a neighbour of the one before, all different
+    ``"connected"``           those that induce a connected subgraph
+    ``"connected_set"``       the same, increasing
+    ``"dist<=d"``             different nodes with pairwise distance at most ``d``
+    ``"dist_set<=d"``         the same, increasing
+    ========================= ====================================================
+
+    Args:
+        edge_index: Edges; direction, multiplicity and loops do not matter.
+        batch: Graph of each node, ascending; ``None`` for one graph.
+        l: Number of nodes in a tuple; 0 gives one empty tuple per graph.
+        domain: Which tuples, see the table.
+        max_distance: The ``d`` of ``"dist"`` and ``"dist_set"``, where the word does
+            not name it.
+        batch_size: Number of graphs.
+        num_nodes: Number of nodes, where ``batch`` does not tell.
+        cover: Append ``(v, -1, ..., -1)`` for each node that is in no tuple, lest
+            small components have no tuples at all.
+        num_samples: Draw so many tuples of each graph, without replacement, or all
+            where there are no more. Means over tuples stay unbiased.
+        generator: Source of the draw. One on the CPU gives the same tuples on every
+            device.
+
+    Returns:
+        Nodes of each tuple (global numbers, -1 for padding) and its graph; graph by
+        graph, in lexicographic order, the cover tuples of a graph last.
+
+    Shapes:
+        edge_index: ``[2, E]`` int64; batch: ``[N]`` int64; returns ``[T, l]``,
+        ``[T]`` int64.
+
+    Raises:
+        ValueError: If the domain is unknown or a number does not fit.
+
+    Note:
+        Cost: time and memory in the number of tuples, for ``"star"``, ``"path"`` and
+        ``"dist"`` linear in the number of nodes at bounded degree. Samples of
+        ``"all"``, ``"distinct"`` and ``"subset"`` are drawn without listing the rest.
+
+    Source:
+        C. Zhou, X. Wang, M. Zhang. From Relational Pooling to Subgraph GNNs: A
+        Universal Framework for More Expressive Graph Neural Networks. ICML 2023.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import enumerate_tuples
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> batch = torch.tensor([0, 0, 0, 0])
+        >>> enumerate_tuples(path, batch, 2, "star")[0].tolist()
+        [[0, 1], [1, 0], [1, 2], [2, 1], [3, -1]]
+    """
+    found = find_tuples(
+        edge_index,
+        batch,
+        l,
+        domain,
+        max_distance=max_distance,
+        batch_size=batch_size,
+        num_nodes=num_nodes,
+        cover=cover,
+        num_samples=num_samples,
+        generator=generator,
+    )
+    return found.index, found.batch
+
+
+def find_tuples(
+    edge_index: Tensor,
+    batch: OptTensor,
+    length: int,
+    domain: str,
+    *,
+    max_distance: int | None = None,
+    batch_size: int | None = None,
+    num_nodes: int | None = None,
+    cover: bool = True,
+    num_samples: int | None = None,
+    generator: Generator | None = None,
+) -> TupleSet:
+    """The tuples of :func:`enumerate_tuples` with the sizes of their graphs."""
+    ground = lay_ground(edge_index, batch, batch_size, num_nodes)
+    parsed = Domain.parse(domain, max_distance)
+    if length < 0 or (num_samples is not None and num_samples < 1):
+        raise ValueError(
+            f"enumerate_tuples got l={length} and num_samples={num_samples}, expected "
+            f"l >= 0 and num_samples >= 1; correct them, or leave num_samples out for "
+            f"all tuples."
+        )
+    size = ground.start.numel() - 1
+    if length == 0:
+        graphs = torch.arange(size, device=ground.start.device)
+        ones = torch.ones_like(graphs)
+        return TupleSet(graphs.new_zeros((size, 0)), graphs, ones, size)
+    if num_samples is not None:
+        drawn = sample_ranks(ground, length, parsed, num_samples, generator, cover)
+        if drawn is not None:
+            return TupleSet(*drawn, size)
+    index = grow(ground, length, parsed)
+    graphs = ground.batch.index_select(0, index[:, 0])
+    if cover:
+        index, graphs = _with_cover(ground, index, graphs)
+    count = graphs.new_zeros(size)
+    count.scatter_add_(0, graphs, torch.ones_like(graphs))
+    if num_samples is not None:
+        kept = _drawn(graphs, count, num_samples, generator)
+        index, graphs = index.index_select(0, kept), graphs.index_select(0, kept)
+    return TupleSet(index, graphs, count, size)
+
+
+def lay_ground(
+    edge_index: Tensor,
+    batch: OptTensor,
+    batch_size: int | None = None,
+    num_nodes: int | None = None,
+) -> Ground:
+    """Checks edges and graph ids and sorts the edges into neighbour lists."""
+    if batch is None:
+        if num_nodes is None:
+            num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        batch = edge_index.new_zeros(num_nodes)
+        size = 1 if batch_size is None else batch_size
+    else:
+        size = check_batch("enumerate_tuples", batch, batch_size, batch.size(0))
+    edge_index = check_edges("enumerate_tuples", edge_index, None, batch.numel())
+    if reads_values(batch) and bool((batch[1:] < batch[:-1]).any()):
+        raise ValueError(
+            f"enumerate_tuples got a batch of {batch.numel()} nodes that is not "
+            f"ascending, expected the nodes of a graph side by side; sort the nodes "
+            f"by batch as PyG's loaders do."
+        )
+    return Ground.of(edge_index, batch, size)
+
+
+def _with_cover(ground: Ground, index: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:
+    """Appends a padded tuple for each node that is in none."""
+    is_in = torch.zeros(ground.num_nodes, dtype=torch.bool, device=index.device)
+    is_in[index.reshape(-1)] = True
+    left = (~is_in).nonzero().view(-1)
+    if left.numel() == 0:
+        return index, graphs
+    rows = index.new_full((left.numel(), index.size(1)), -1)
+    rows[:, 0] = left
+    graphs = torch.cat([graphs, ground.batch.index_select(0, left)])
+    graphs, order = torch.sort(graphs, stable=True)
+    return torch.cat([index, rows]).index_select(0, order), graphs
+
+
+def _drawn(
+    graphs: Tensor, count: Tensor, number: int, generator: Generator | None
+) -> Tensor:
+    """Positions of a sample of each graph, ascending."""
+    device = graphs.device if generator is None else generator.device
+    luck = torch.rand(graphs.numel(), generator=generator, device=device)
+    order = torch.sort(luck.to(graphs.device), stable=True).indices
+    order = order[torch.sort(graphs.index_select(0, order), stable=True).indices]
+    start = count.cumsum(0) - count
+    place = torch.arange(graphs.numel(), device=graphs.device)
+    place = place - start.index_select(0, graphs)  # graphs is ascending, so is order's
+    return torch.sort(order[place < number]).values

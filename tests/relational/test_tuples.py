@@ -1,0 +1,113 @@
+"""Tuples against stored lists, samples, cover and order."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyg_pool.relational import enumerate_tuples, find_tuples
+from tests.golden_files import FOLDER
+
+CASES = json.loads((FOLDER / "klwl" / "tuples.json").read_text())["cases"]
+HOUSE = torch.tensor([[0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 4, 4]])
+
+
+def directed(pairs: list[list[int]]) -> Tensor:
+    edges = torch.tensor(pairs, dtype=torch.long).view(-1, 2).t()
+    return torch.cat([edges, edges.flip(0)], dim=1)
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda c: f"{c['graph']}-{c['domain']}{c['l']}"
+)
+def test_golden(case: dict[str, Any], backend: str) -> None:
+    batch = torch.zeros(case["num_nodes"], dtype=torch.long)
+    index, graphs = enumerate_tuples(
+        directed(case["undirected_edges"]),
+        batch,
+        case["l"],
+        case["domain"],
+        cover=case["cover"],
+    )
+    assert index.tolist() == case["tuples"]
+    assert graphs.tolist() == [0] * len(case["tuples"])
+
+
+def test_batch_equals_graph_by_graph() -> None:
+    edges = torch.cat([HOUSE, HOUSE + 6], dim=1)  # node 5 lies alone in its graph
+    batch = torch.tensor([0] * 6 + [1] * 5)
+    for domain in ("distinct", "star", "connected_set", "dist<=2"):
+        index, graphs = enumerate_tuples(edges, batch, 2, domain)
+        first, _ = enumerate_tuples(HOUSE, batch[:6], 2, domain)
+        second, _ = enumerate_tuples(HOUSE, batch[:5], 2, domain)
+        assert index[graphs == 0].tolist() == first.tolist()
+        shifted = second + 6 * (second >= 0)
+        assert index[graphs == 1].tolist() == shifted.tolist()
+        assert (graphs.diff() >= 0).all()
+
+
+def test_no_labels_give_one_empty_tuple_per_graph() -> None:
+    batch = torch.tensor([0, 2])
+    index, graphs = enumerate_tuples(HOUSE[:, :0], batch, 0, "star", batch_size=4)
+    assert list(index.shape) == [4, 0]
+    assert graphs.tolist() == [0, 1, 2, 3]
+
+
+def test_no_nodes_and_no_graphs() -> None:
+    none = torch.empty(0, dtype=torch.long)
+    for size in (0, 2):
+        index, _ = enumerate_tuples(HOUSE[:, :0], none, 2, "all", batch_size=size)
+        assert list(index.shape) == [0, 2]
+
+
+@pytest.mark.parametrize("domain", ["star", "distinct", "subset", "all"])
+def test_samples(domain: str) -> None:
+    batch = torch.zeros(5, dtype=torch.long)
+    every = enumerate_tuples(HOUSE, batch, 2, domain)[0].tolist()
+
+    def draw(seed: int) -> list[list[int]]:
+        generator = torch.Generator().manual_seed(seed)
+        found = find_tuples(HOUSE, batch, 2, domain, num_samples=4, generator=generator)
+        assert found.total.tolist() == [len(every)]
+        assert found.drawn.tolist() == [4]
+        rows: list[list[int]] = found.index.tolist()
+        return rows
+
+    assert draw(3) == draw(3)
+    assert draw(3) == sorted(draw(3))
+    assert all(row in every for row in draw(3))
+    assert len({str(draw(seed)) for seed in range(8)}) > 4
+    all_of_them = find_tuples(HOUSE, batch, 2, domain, num_samples=999)
+    assert all_of_them.index.tolist() == every
+
+
+def test_every_tuple_is_drawn_equally_often() -> None:
+    generator = torch.Generator().manual_seed(1)
+    batch = torch.zeros(5, dtype=torch.long)
+    every = enumerate_tuples(HOUSE, batch, 2, "subset")[0]
+    hits = torch.zeros(every.size(0))
+    for _ in range(600):
+        rows = enumerate_tuples(
+            HOUSE, batch, 2, "subset", num_samples=3, generator=generator
+        )[0]
+        hits += (every.unsqueeze(1) == rows).all(2).any(1)
+    assert (hits / 600 - 0.3).abs().max() < 0.08
+
+
+def test_wrong_numbers_and_orders_are_refused() -> None:
+    batch = torch.zeros(5, dtype=torch.long)
+    with pytest.raises(ValueError, match="l >= 0"):
+        enumerate_tuples(HOUSE, batch, -1, "star")
+    with pytest.raises(ValueError, match="num_samples >= 1"):
+        enumerate_tuples(HOUSE, batch, 1, "star", num_samples=0)
+    with pytest.raises(ValueError, match="not ascending"):
+        enumerate_tuples(HOUSE, torch.tensor([0, 1, 0, 0, 1]), 1, "star")
+
+
+def test_nodes_without_batch() -> None:
+    assert enumerate_tuples(HOUSE, None, 1, "star", num_nodes=7)[0].numel() == 7
+    assert enumerate_tuples(HOUSE, None, 1, "star")[0].numel() == 5
