@@ -14,7 +14,12 @@ from pyg_pool.kernels.edges import filter_edges, incident_edges
 from pyg_pool.kernels.pnorm import segment_pnorm
 from pyg_pool.kernels.product import sparse_product
 from pyg_pool.kernels.scatter import put_rows, take_rows
-from pyg_pool.kernels.segment import segment_reduce, segment_softmax
+from pyg_pool.kernels.segment import (
+    segment_extreme,
+    segment_reduce,
+    segment_softmax,
+)
+from pyg_pool.kernels.segment_attention import segment_attention
 from pyg_pool.kernels.topk import topk
 
 __all__ = [
@@ -25,6 +30,8 @@ __all__ = [
     "filter_edges",
     "incident_edges",
     "put_rows",
+    "segment_attention",
+    "segment_extreme",
     "segment_pnorm",
     "segment_reduce",
     "segment_softmax",

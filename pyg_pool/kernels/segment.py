@@ -7,15 +7,39 @@ among ties, on every device.
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice, reads_values
+from pyg_pool.kernels import segment_twin as twin
+from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.segment_native import (
+    accumulator,
+    native_extreme,
+    native_logsumexp,
+    native_reduce,
+    native_softmax,
+    segment_count,
+)
 from pyg_pool.typing import OptTensor, SegmentReduce
 
-__all__ = ["segment_reduce", "segment_softmax"]
+__all__ = [
+    "segment_count", "segment_extreme", "segment_index", "segment_reduce",
+    "segment_softmax",
+]  # fmt: skip
+
+Extreme = Literal["max", "min"]
 
 REDUCES = ("sum", "mean", "max", "min", "prod", "logsumexp")
+DOUBLE = (torch.float32, torch.float64)
+# Types that the compiled CPU twin knows, by reduction.
+TWINS = {
+    "sum": DOUBLE, "mean": DOUBLE, "max": DOUBLE, "min": DOUBLE,
+    "logsumexp": (torch.float32,),
+}  # fmt: skip
 
 
 def segment_reduce(
@@ -58,22 +82,80 @@ def segment_reduce(
     """
     check_choice("segment_reduce", "reduce", reduce, REDUCES)
     index, dim_size = segment_index("segment_reduce", x, index, ptr, dim_size)
-    wide = _accumulator(x)
-    if reduce == "sum":
-        out = _sum(wide, index, dim_size)
-    elif reduce == "mean":
-        out = _sum(wide, index, dim_size)
+    wide = accumulator(x)
+    run = _compiled if _has_twin(wide, index, reduce) else native_reduce
+    out = run(wide, index, dim_size, "sum" if reduce == "mean" else reduce)
+    if reduce == "mean":
         count = segment_count(index, dim_size).clamp(min=1).to(wide.dtype)
         out = out / count.view([-1] + [1] * (x.dim() - 1))
-    elif reduce in ("max", "min"):
-        out = _extreme(wide, index, dim_size, reduce)
-    elif reduce == "prod":
-        spread = _spread(index, wide)
-        out = wide.new_ones([dim_size, *x.shape[1:]])
-        out = out.scatter_reduce(0, spread, wide, "prod")
-    else:
-        out = _logsumexp(wide, index, dim_size)
     return out.to(x.dtype)
+
+
+def _has_twin(x: Tensor, index: Tensor, reduce: str) -> bool:
+    """Whether the compiled CPU twin takes the rows."""
+    kinds = TWINS.get(reduce, ())
+    if x.dtype not in kinds or x.size(0) >= 2**31:
+        return False
+    return runs_numba("segment_reduce", x.numel(), x, index)
+
+
+def _compiled(x: Tensor, index: Tensor, size: int, reduce: str) -> Tensor:
+    """A reduction in the compiled CPU twin."""
+    twin.check_range("segment_reduce", index, size)
+    rows = x.reshape(x.size(0), math.prod(x.shape[1:]))
+    if reduce == "sum":
+        out = twin.sums(rows, index, size)
+    elif reduce == "logsumexp":
+        out = twin.logsumexp(rows, index, size, native_logsumexp)
+    else:
+        out = twin.extremes(rows, index, size, reduce)[0]
+    return out.view(size, *x.shape[1:])
+
+
+def segment_extreme(
+    x: Tensor,
+    index: OptTensor = None,
+    ptr: OptTensor = None,
+    dim_size: int | None = None,
+    reduce: Extreme = "max",
+) -> tuple[Tensor, Tensor]:
+    """Largest or smallest entry of each segment and column, and the row that holds it.
+
+    Args:
+        x: Rows.
+        index: Segment of each row, in any order.
+        ptr: Offsets of contiguous segments, instead of ``index``.
+        dim_size: Number of segments.
+        reduce: ``"max"`` or ``"min"``.
+
+    Returns:
+        Values as :func:`segment_reduce` gives them, and rows: the lowest among ties,
+        the lowest with NaN where there is one, N where a segment is empty.
+
+    Shapes:
+        x: ``[N, *]``; index: ``[N]``; ptr: ``[B + 1]``; returns ``[B, *]`` twice, the
+        second int64.
+
+    Raises:
+        ValueError: If the reduction is unknown or the index does not fit ``x``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels import segment_extreme
+        >>> segment_extreme(torch.tensor([1.0, 5.0, 5.0]), torch.tensor([0, 1, 1]))
+        (tensor([1., 5.]), tensor([0, 1]))
+    """
+    check_choice("segment_extreme", "reduce", reduce, ("max", "min"))
+    index, size = segment_index("segment_extreme", x, index, ptr, dim_size)
+    wide = accumulator(x)
+    if not _has_twin(wide, index, reduce):
+        best, row = native_extreme(wide, index, size, reduce, with_rows=True)
+        return best.to(x.dtype), row.long()
+    twin.check_range("segment_extreme", index, size)
+    rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
+    best, row = twin.extremes(rows, index, size, reduce)
+    shape = [size, *x.shape[1:]]
+    return best.view(shape).to(x.dtype), row.view(shape).long()
 
 
 def segment_softmax(
@@ -107,14 +189,14 @@ def segment_softmax(
         tensor([0.5000, 0.5000, 1.0000])
     """
     index, dim_size = segment_index("segment_softmax", scores, index, ptr, dim_size)
-    wide = _accumulator(scores)
-    top = _extreme(wide.detach(), index, dim_size, "max")
-    # A segment of -inf only: subtracting its maximum would give NaN.
-    top = top.masked_fill(top == -torch.inf, 0.0)
-    power = (wide - top.index_select(0, index)).exp()
-    total = _sum(power, index, dim_size)
-    total = total.masked_fill(total == 0, 1.0)
-    return (power / total.index_select(0, index)).to(scores.dtype)
+    wide = accumulator(scores)
+    is_single = wide.dtype == torch.float32
+    if is_single and runs_numba("segment_softmax", scores.numel(), scores, index):
+        twin.check_range("segment_softmax", index, dim_size)
+        rows = wide.reshape(scores.size(0), math.prod(scores.shape[1:]))
+        out = twin.softmax(rows, index, dim_size, native_softmax)
+        return out.view_as(scores).to(scores.dtype)
+    return native_softmax(wide, index, dim_size).to(scores.dtype)
 
 
 def segment_index(
@@ -165,51 +247,3 @@ def _index_from_ptr(owner: str, x: Tensor, ptr: Tensor, dim_size: int | None) ->
                 f"of all segments."
             )
     return torch.repeat_interleave(ids, count, output_size=x.size(0))
-
-
-def segment_count(index: Tensor, dim_size: int) -> Tensor:
-    """Number of rows of each segment, ``[B]`` int64."""
-    ones = torch.ones_like(index)
-    return index.new_zeros(dim_size).scatter_add_(0, index, ones)
-
-
-def _accumulator(x: Tensor) -> Tensor:
-    """The rows in the type that sums are held in."""
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-
-
-def _spread(index: Tensor, x: Tensor) -> Tensor:
-    """The index with one entry per element of ``x``, without copying."""
-    return index.view([-1] + [1] * (x.dim() - 1)).expand_as(x)
-
-
-def _sum(x: Tensor, index: Tensor, dim_size: int) -> Tensor:
-    out = x.new_zeros([dim_size, *x.shape[1:]])
-    return out.scatter_add(0, _spread(index, x), x)
-
-
-def _extreme(x: Tensor, index: Tensor, dim_size: int, reduce: str) -> Tensor:
-    """Maximum or minimum, differentiable in the lowest row that attains it."""
-    spread = _spread(index, x)
-    plain = x.detach()
-    best = plain.new_zeros([dim_size, *x.shape[1:]]).scatter_reduce(
-        0, spread, plain, f"a{reduce}", include_self=False
-    )
-    if not (x.requires_grad and torch.is_grad_enabled()):
-        return best
-    hit = (plain == best.index_select(0, index)) | plain.isnan()
-    rows = torch.arange(x.size(0), dtype=torch.int32, device=x.device)
-    rows = rows.view([-1] + [1] * (x.dim() - 1)).expand_as(x)
-    rows = rows.masked_fill(~hit, x.size(0))
-    first = rows.new_full(best.shape, x.size(0)).scatter_reduce(0, spread, rows, "amin")
-    filled = torch.cat([x, x.new_zeros([1, *x.shape[1:]])])
-    return filled.gather(0, first.long())
-
-
-def _logsumexp(x: Tensor, index: Tensor, dim_size: int) -> Tensor:
-    top = _extreme(x.detach(), index, dim_size, "max")
-    top = top.masked_fill(top.abs() == torch.inf, 0.0)
-    total = _sum((x - top.index_select(0, index)).exp(), index, dim_size)
-    empty = (segment_count(index, dim_size) == 0).view([-1] + [1] * (x.dim() - 1))
-    # An empty segment is 0, the log(1) + 0 of a constant.
-    return total.masked_fill(empty, 1.0).log() + top

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric import Index
 
 from pyg_pool.kernels import segment_reduce, segment_softmax
-from pyg_pool.kernels.segment import REDUCES, segment_count
+from pyg_pool.kernels.segment import REDUCES
 
 few = settings(derandomize=True, max_examples=60, deadline=None)
 VALUES = [-2.0, -1.0, 0.0, 0.5, 1.0, 3.0]
@@ -226,10 +226,6 @@ def test_integers_stay_integers() -> None:
     x = torch.tensor([2**40 + 1, 5, 3])
     out = segment_reduce(x, torch.tensor([0, 1, 1]), reduce="min")
     assert out.tolist() == [2**40 + 1, 3]
-
-
-def test_count() -> None:
-    assert segment_count(torch.tensor([2, 0, 2]), 4).tolist() == [1, 0, 2, 0]
 
 
 @pytest.mark.parametrize(
