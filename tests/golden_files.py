@@ -26,7 +26,7 @@ def load(system: str, name: str, dtype: torch.dtype = torch.float64) -> dict[str
     """One golden, its lists of numbers as tensors (floats in ``dtype``)."""
     golden = json.loads((FOLDER / system / f"{name}.json").read_text())
     golden["dtype"] = dtype
-    for part in ("inputs", "weights", "outputs", "gradients"):
+    for part in ("inputs", "weights", "buffers", "outputs", "gradients"):
         golden[part] = _tensors(golden.get(part, {}), dtype)
     return golden
 
@@ -39,6 +39,9 @@ def close(golden: dict[str, Any], got: Tensor | None, expected: Any) -> None:
         word = "float64_rel" if golden["dtype"] == torch.float64 else "float32_rel"
         size = float(expected.abs().max()) if expected.numel() else 0.0
         limits = {"atol": tolerance[word] * size + 1e-12, "rtol": 0.0}
+    elif "float64_abs" in tolerance:
+        word = "float64_abs" if golden["dtype"] == torch.float64 else "float32_abs"
+        limits = {"atol": tolerance[word], "rtol": 0.0}
     elif golden["dtype"] == torch.float64:
         limits = {"atol": tolerance["atol"], "rtol": tolerance["rtol"]}
     else:

@@ -45,8 +45,8 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"node_attention": False, "positional": "learned", "pool": "max"},
     ],
     "GLOTAggregation": [
-        {"conv": "gcn", "edge_weight": "cosine", "jk": "mean", "tau": 0.2},
-        {"conv": "gat", "heads": 2, "max_neighbors": 3, "chunk_size": 64},
+        {"conv": "gcn", "edge_weight": "cosine", "jk": "last", "num_layers": 1},
+        {"heads": 2, "max_neighbors": 3, "chunk_size": 64, "num_layers": 1},
     ],
 }
 TWO_HOPS = {
