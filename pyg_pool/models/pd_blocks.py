@@ -149,7 +149,8 @@ class ResDownBlock(Module):
         """Returns both features and the attention of the last convolution."""
         x, x_dual, attention = self.conv(x, x_dual, level)
         x, x_dual = self.norm_primal(x), self.norm_dual(x_dual)
-        return x.relu(), x_dual.relu(), attention
+        # Neither norm needs its output for the gradient.
+        return x.relu_(), x_dual.relu_(), attention
 
 
 class DownBlock(Module):

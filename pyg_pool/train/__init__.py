@@ -30,6 +30,25 @@ from pyg_pool.train.graph_classification import (
     load_model,
     train_graphs,
 )
+from pyg_pool.train.mesh_config import MeshConfig
+from pyg_pool.train.mesh_data import MeshSet, load_meshes
+from pyg_pool.train.mesh_scores import (
+    area_weighted_accuracy,
+    edge_predictions,
+    face_accuracy,
+    learning_rate_factor,
+    mesh_loss,
+    soft_edge_accuracy,
+)
+from pyg_pool.train.mesh_segmentation import (
+    MeshJob,
+    MeshRun,
+    MeshSummary,
+    TrainedMeshModel,
+    build_mesh_model,
+    load_mesh_model,
+    train_meshes,
+)
 from pyg_pool.train.messages import show_messages
 from pyg_pool.train.store import GraphStore
 from pyg_pool.train.versions import versions
@@ -46,6 +65,11 @@ __all__ = [
     "GraphModel",
     "GraphStore",
     "JobSummary",
+    "MeshConfig",
+    "MeshJob",
+    "MeshRun",
+    "MeshSet",
+    "MeshSummary",
     "NodeEncoder",
     "OptionError",
     "PlainGNN",
@@ -53,16 +77,27 @@ __all__ = [
     "Skipped",
     "Split",
     "TrainConfig",
+    "TrainedMeshModel",
+    "area_weighted_accuracy",
+    "build_mesh_model",
     "build_model",
+    "edge_predictions",
     "encoders",
+    "face_accuracy",
+    "learning_rate_factor",
     "list_datasets",
     "list_models",
     "list_operators",
     "list_pools",
     "list_readouts",
     "load_dataset",
+    "load_mesh_model",
+    "load_meshes",
     "load_model",
+    "mesh_loss",
     "show_messages",
+    "soft_edge_accuracy",
     "train_graphs",
+    "train_meshes",
     "versions",
 ]
