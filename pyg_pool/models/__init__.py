@@ -9,6 +9,7 @@ from pyg_pool.models.hierarchical_classifier import (
     HierarchicalClassifier,
     HierarchicalOutput,
 )
+from pyg_pool.models.history_gnn import HistoryGNN
 from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.models.pd_mesh_net import (
     MeshClassifier,
@@ -25,6 +26,7 @@ __all__ = [
     "GraphUNetOutput",
     "HierarchicalClassifier",
     "HierarchicalOutput",
+    "HistoryGNN",
     "MeanSkipConv",
     "MeshClassifier",
     "MeshOutput",
