@@ -7,16 +7,16 @@ data or the installation, said in one message.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from pyg_pool.cli import coarsen, console, mesh
+from pyg_pool.cli.console import clean_errors
 
 if TYPE_CHECKING:
     from pyg_pool.train import JobSummary
@@ -32,9 +32,8 @@ app = typer.Typer(
 )
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
-
-out_console = Console(highlight=False)
-err_console = Console(stderr=True, highlight=False)
+app.add_typer(mesh.app, name="mesh")
+app.command("coarsen")(coarsen.coarsen)
 
 
 class Kind(str, Enum):
@@ -166,7 +165,7 @@ def train_graph(
         if name not in ("out", "config", "resume", "progress") and value is not None
     }
     bars = sys.stderr.isatty() if progress is None else progress
-    with _clean_errors():
+    with clean_errors():
         from pyg_pool.train import GraphJob, show_messages
         from pyg_pool.train.config import read_config
 
@@ -231,7 +230,7 @@ def demo(
 ) -> None:
     """Train a pooling classifier and a plain one on real molecules; about a minute."""
     bars = sys.stderr.isatty() if progress is None else progress
-    with _clean_errors():
+    with clean_errors():
         from pyg_pool.train import Demo, show_messages
 
         prepared = Demo.prepare(out)
@@ -245,10 +244,10 @@ def demo(
         sizes = (f"{row.num_parameters:,}", f"{row.seconds:.0f}")
         table.add_row(row.name, *scores, *sizes)
     table.add_row("majority class", "", f"{result.majority:.1%}", "", "")
-    out_console.print(table)
-    out_console.print("Pictures:")
+    console.out_console.print(table)
+    console.out_console.print("Pictures:")
     for picture in result.pictures:
-        out_console.print(f"  {escape(str(picture))}", soft_wrap=True)
+        console.out_console.print(f"  {escape(str(picture))}", soft_wrap=True)
 
 
 def _print_summary(summary: JobSummary) -> None:
@@ -267,28 +266,20 @@ def _print_summary(summary: JobSummary) -> None:
     mean = f"[bold]{summary.test_mean:.4f} ± {summary.test_deviation:.4f}[/bold]"
     table.add_row("mean", "", "", mean, "")
     table.add_row("constant answer", "", "", f"{summary.majority:.4f}", "")
-    out_console.print(table)
+    console.out_console.print(table)
     peak = max(run.peak_memory_mb for run in summary.runs)
-    out_console.print(f"{summary.num_parameters:,} weights, peak memory {peak:.0f} MB")
-    out_console.print(f"Results: {escape(str(summary.out))}", soft_wrap=True)
+    console.out_console.print(
+        f"{summary.num_parameters:,} weights, peak memory {peak:.0f} MB"
+    )
+    console.out_console.print(f"Results: {escape(str(summary.out))}", soft_wrap=True)
 
 
 def _print_rows(title: str, rows: dict[str, str]) -> None:
     """Print names and descriptions in two columns."""
-    out_console.print(f"[bold]{title}[/bold]")
+    console.out_console.print(f"[bold]{title}[/bold]")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
     for name, text in rows.items():
         grid.add_row(f"  {escape(name)}", escape(text))
-    out_console.print(grid)
-
-
-@contextmanager
-def _clean_errors() -> Iterator[None]:
-    """Turn errors about what the user gave into a message and exit code 2."""
-    try:
-        yield
-    except (ValueError, FileNotFoundError, ImportError) as error:
-        err_console.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
-        raise typer.Exit(2) from error
+    console.out_console.print(grid)

@@ -1,8 +1,17 @@
-"""Pictures of hierarchies; matplotlib is loaded when a picture is drawn."""
+"""Pictures of hierarchies, coarsenings and meshes; nothing heavy loads before one."""
 
 from __future__ import annotations
 
+from pyg_pool.view.coarsening import draw_quality
 from pyg_pool.view.hierarchy import draw_hierarchy
 from pyg_pool.view.layout import graph_layout
+from pyg_pool.view.mesh import draw_mesh
+from pyg_pool.view.mesh_page import write_mesh_page
 
-__all__ = ["draw_hierarchy", "graph_layout"]
+__all__ = [
+    "draw_hierarchy",
+    "draw_mesh",
+    "draw_quality",
+    "graph_layout",
+    "write_mesh_page",
+]

@@ -26,11 +26,12 @@ def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
     from rich.console import Console
 
     from pyg_pool.cli import app as module
+    from pyg_pool.cli import console as consoles
 
     def call(*words: str) -> SimpleNamespace:
         for name in ("out_console", "err_console"):
             console = Console(stderr=name[:3] == "err", width=150, highlight=False)
-            monkeypatch.setattr(module, name, console)
+            monkeypatch.setattr(consoles, name, console)
         result = CliRunner().invoke(module.app, list(words))
         return SimpleNamespace(
             code=result.exit_code, out=result.stdout, err=result.stderr
