@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pyg_pool.mesh.augment import (
+    MeshAugmentation,
+    flip_edges,
+    scale_vertices,
+    slide_vertices,
+)
 from pyg_pool.mesh.cleaning import clean_mesh
 from pyg_pool.mesh.data import PrimalDualData
 from pyg_pool.mesh.dual_graph import primal_dual_graph
@@ -23,24 +29,31 @@ from pyg_pool.mesh.shapes import (
     generate_shape,
     generate_shapes,
 )
+from pyg_pool.mesh.simplify import closest_faces, simplify_mesh
 
 __all__ = [
     "PART_NAMES",
     "SHAPE_KINDS",
     "FeatureScaling",
     "Mesh",
+    "MeshAugmentation",
     "MeshEdges",
     "PrimalDualData",
     "clean_mesh",
+    "closest_faces",
     "edge_labels_to_faces",
     "face_labels_to_edges",
     "fan_triangles",
+    "flip_edges",
     "generate_shape",
     "generate_shapes",
     "mesh_edges",
     "primal_dual_graph",
     "read_labels",
     "read_mesh",
+    "scale_vertices",
+    "simplify_mesh",
+    "slide_vertices",
     "vertex_labels_to_faces",
     "write_labels",
     "write_mesh",
