@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyg_pool.cli import coarsen, console, mesh
+from pyg_pool.cli import coarsen, console, mesh, mesh_train
 from pyg_pool.cli.console import clean_errors
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ app = typer.Typer(
 )
 train = typer.Typer(help="Train a model.", no_args_is_help=True)
 app.add_typer(train, name="train")
+mesh.app.command()(mesh_train.train)
+mesh.app.command()(mesh_train.predict)
 app.add_typer(mesh.app, name="mesh")
 app.command("coarsen")(coarsen.coarsen)
 

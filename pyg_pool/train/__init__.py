@@ -32,6 +32,7 @@ from pyg_pool.train.graph_classification import (
 )
 from pyg_pool.train.mesh_config import MeshConfig
 from pyg_pool.train.mesh_data import MeshSet, load_meshes
+from pyg_pool.train.mesh_prediction import MeshPrediction, predict_mesh
 from pyg_pool.train.mesh_scores import (
     area_weighted_accuracy,
     edge_predictions,
@@ -67,6 +68,7 @@ __all__ = [
     "JobSummary",
     "MeshConfig",
     "MeshJob",
+    "MeshPrediction",
     "MeshRun",
     "MeshSet",
     "MeshSummary",
@@ -95,6 +97,7 @@ __all__ = [
     "load_meshes",
     "load_model",
     "mesh_loss",
+    "predict_mesh",
     "show_messages",
     "soft_edge_accuracy",
     "train_graphs",
