@@ -250,6 +250,8 @@ def _node(cfg: Any) -> Any:
 class ReadoutHead(torch.nn.Module):
     """GraphGym head: readouts of each graph, concatenated, then an MLP.
 
+    The readout ``histograph`` sees all layers; it needs the stage ``stack_history``.
+
     Args:
         dim_in: Width of the node features.
         dim_out: Width of the prediction.
@@ -270,8 +272,18 @@ class ReadoutHead(torch.nn.Module):
         names = cfg.pyg_pool.readout or DEFAULT_READOUT
         names = [names] if isinstance(names, str) else list(names)
         given = cfg.pyg_pool.readout_kwargs
+        self.sees_layers = [_plain(name).startswith("histograph") for name in names]
+        if any(self.sees_layers) and self.levels != "last":
+            raise ValueError(
+                f"pyg_pool_readout got the readout histograph with pyg_pool.levels="
+                f"{self.levels!r}, expected 'last', as layers are not levels; take "
+                f"another readout for the gpool stage."
+            )
         self.readouts = torch.nn.ModuleList(
-            _resolve(name, dict(given.get(name, {}))) for name in names
+            _history_readout(dim_in, dict(given.get(name, {})))
+            if sees_layers
+            else _resolve(name, dict(given.get(name, {})))
+            for name, sees_layers in zip(names, self.sees_layers, strict=True)
         )
         width = self._width(dim_in)
         self.layer_post_mp = MLP(
@@ -286,18 +298,41 @@ class ReadoutHead(torch.nn.Module):
         """Width of the concatenated readouts, found by calling them."""
         was_training = self.training
         self.eval()
-        width = self._read(torch.zeros(2, dim_in), torch.zeros(2).long(), 1).size(-1)
+        index, width = torch.zeros(2).long(), 0
+        for readout, sees_layers in zip(self.readouts, self.sees_layers, strict=True):
+            channels = readout.form.starts[-1] if sees_layers else dim_in
+            width += readout(torch.zeros(2, channels), index, dim_size=1).size(-1)
         self.train(was_training)
         return width
 
-    def _read(self, x: Tensor, index: Tensor, size: int) -> Tensor:
-        return torch.cat([r(x, index, dim_size=size) for r in self.readouts], dim=-1)
+    def _read(
+        self, x: Tensor, index: Tensor, size: int, layers: Tensor | None = None
+    ) -> Tensor:
+        parts = [
+            readout(layers if sees_layers else x, index, dim_size=size)
+            for readout, sees_layers in zip(
+                self.readouts, self.sees_layers, strict=True
+            )
+        ]
+        return torch.cat(parts, dim=-1)
+
+    def _layers(self, batch: Any) -> Tensor | None:
+        """The layers side by side where a readout sees them."""
+        if not any(self.sees_layers):
+            return None
+        if "history" not in batch:
+            raise ValueError(
+                "pyg_pool_readout got the readout histograph and a batch without "
+                "history, expected the layers of the stage stack_history; set "
+                "gnn.stage_type to stack_history."
+            )
+        return torch.cat(list(batch.history), -1)
 
     def forward(self, batch: Any) -> tuple[Tensor, Tensor]:
         """Returns the predictions and the labels, one row per graph."""
         size = batch.num_graphs
         if self.levels == "last":
-            out = self._read(batch.x, batch.batch, size)
+            out = self._read(batch.x, batch.batch, size, self._layers(batch))
         elif "pooled_levels" in batch:
             parts = [self._read(x, index, size) for x, index in batch.pooled_levels]
             out = torch.stack(parts).sum(0)
@@ -320,6 +355,22 @@ def _resolve(name: str, options: dict[str, Any]) -> Aggregation:
             f"of a PyG aggregation and its arguments in pyg_pool.readout_kwargs.{name} "
             f"({error}); correct pyg_pool.readout in the configuration."
         ) from error
+
+
+def _history_readout(width: int, options: dict[str, Any]) -> Aggregation:
+    """HISTOGRAPH for the layers of the stage stack_history."""
+    from torch_geometric.graphgym.config import cfg
+
+    from pyg_pool.readout import HistographAggregation
+
+    first = width
+    if cfg.gnn.layers_pre_mp == 0 and not cfg.dataset.node_encoder:
+        first = cfg.share.dim_in
+    hidden = options.pop("hidden_channels", width)
+    options.setdefault("heads", 4 if hidden % 4 == 0 else 1)
+    return HistographAggregation(
+        [first, *[width] * cfg.gnn.layers_mp], hidden, **options
+    )
 
 
 class StackHistoryStage(torch.nn.Module):

@@ -487,6 +487,35 @@ def test_history_holds_the_input_of_every_layer(run: Any, cfg: Any) -> None:
     torch.testing.assert_close(batch.history[-1], batch.x)
 
 
+@pytest.mark.parametrize("options", [{}, {"hidden_channels": 12, "heads": 3}])
+def test_histograph_head_sees_all_layers(
+    options: dict[str, int], run: Any, cfg: Any
+) -> None:
+    graphgym = run(*HEAD, "gnn.stage_type", "stack_history")
+    cfg.pyg_pool.readout = ["histograph", "mean"]
+    if options:
+        cfg.pyg_pool.readout_kwargs.histograph = type(cfg)(options)
+    model = graphgym.create_model().model
+    readout = model.post_mp.readouts[0]
+    assert readout.form.widths == (8, 8, 8)
+    assert readout.hidden_channels == options.get("hidden_channels", 8)
+    out, labels = model(a_batch())
+    assert out.size(0) == labels.size(0) == 4
+    out.sum().backward()
+    assert all(p.grad is not None for p in readout.parameters())
+
+
+def test_histograph_head_needs_the_history(run: Any, cfg: Any) -> None:
+    graphgym = run(*HEAD, "gnn.stage_type", "stack")
+    cfg.pyg_pool.readout = "histograph"
+    model = graphgym.create_model()
+    with pytest.raises(ValueError, match=r"without history.*stage_type to stack_his"):
+        model(a_batch())
+    cfg.pyg_pool.levels = "sum"
+    with pytest.raises(ValueError, match="expected 'last', as layers are not levels"):
+        graphgym.create_model()
+
+
 def test_gpool_stage_keeps_the_batch_consistent(run: Any, cfg: Any) -> None:
     graphgym = run(*HEAD, "gnn.stage_type", "gpool", "pyg_pool.ratio", 0.75)
     model = graphgym.create_model().model

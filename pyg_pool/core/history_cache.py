@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,7 +21,8 @@ __all__ = ["HistoryBatch", "HistoryCache", "history_key"]
 KIND = "history"
 
 
-class HistoryBatch(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class HistoryBatch:
     """Some graphs of a cache, as a readout takes them.
 
     Attributes:

@@ -26,6 +26,7 @@ from pyg_pool.models import GraphParsingNetwork, GraphUNet, HierarchicalClassifi
 from pyg_pool.models.conv_factory import CONVS, apply_conv, edge_input, make_conv
 from pyg_pool.models.layers import Head, NodeNorm, Readout
 from pyg_pool.pool import GPool
+from pyg_pool.readout import HistographAggregation
 from pyg_pool.train.config import OptionError, TrainConfig, near_names
 from pyg_pool.train.data import GraphDataset
 from pyg_pool.train.encoders import EdgeEncoder, NodeEncoder
@@ -41,6 +42,7 @@ __all__ = [
     "list_readouts",
 ]
 
+HISTORY = "histograph"
 REDUCTIONS = {
     "mean": "Mean of the node features of a graph",
     "max": "Largest value of each node feature of a graph",
@@ -93,7 +95,8 @@ class PlainGNN(Module):
         num_layers: Number of convolutions.
         conv: Word for the convolution: ``"gcn"``, ``"gin"``, ``"gine"``.
         edge_channels: Width of ``edge_attr``, for convolutions that take it.
-        readout: Readouts joined into one vector per graph.
+        readout: Readouts joined into one vector per graph. ``"histograph"`` sees the
+            input and all layers, the others the last layer.
         dropout: Rate after each layer and in front of the last linear map.
 
     Shapes:
@@ -131,8 +134,14 @@ class PlainGNN(Module):
         self.norms = ModuleList(NodeNorm("batch_norm", b) for b in widths[1:])
         self.takes = edge_input(self.convs[0])
         self.dropout = dropout
-        self.readout = Readout("PlainGNN", readout, hidden_channels)
+        words = [word for word in readout if word != HISTORY]
+        self.readout = Readout("PlainGNN", words, hidden_channels)
         width = sum(self.readout.out_channels)
+        self.history: Module | None = None
+        if len(words) < len(readout):
+            heads = 4 if hidden_channels % 4 == 0 else 1
+            self.history = HistographAggregation(widths, hidden_channels, heads=heads)
+            width += hidden_channels
         self.head = Head([width, hidden_channels, out_channels], "relu", [0.0, dropout])
         self.reset_parameters()
 
@@ -140,6 +149,8 @@ class PlainGNN(Module):
         """Draw all weights anew."""
         for module in (*self.convs, *self.norms, self.readout, self.head):
             module.reset_parameters()
+        if isinstance(self.history, HistographAggregation):
+            self.history.reset_parameters()
 
     def forward(
         self,
@@ -155,11 +166,16 @@ class PlainGNN(Module):
             batch_size = 1
         elif batch_size is None:
             batch_size = int(batch.max()) + 1 if batch.numel() else 0
+        layers = [x]
         for conv, norm in zip(self.convs, self.norms, strict=True):
             x = apply_conv(conv, self.takes, x, edge_index, edge_attr)
             x = norm(x, batch, batch_size).relu()
             x = torch.nn.functional.dropout(x, self.dropout, self.training)
+            layers.append(x)
         parts = self.readout(x, batch, batch_size)
+        if self.history is not None:
+            rows = torch.cat(layers, dim=-1)
+            parts.append(self.history(rows, batch, dim_size=batch_size))
         output: Tensor = self.head(torch.cat(parts, dim=-1))
         return output
 
@@ -245,6 +261,12 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
     """
     conv = _conv_of(config, features)
     _check_readouts(config.readout)
+    if HISTORY in config.readout and config.model not in ("gcn", "gin"):
+        raise OptionError(
+            f"option 'readout' got {HISTORY!r} with model {config.model!r}, expected a "
+            "model without pooling, whose layers have the same nodes; choose the "
+            "model 'gcn' or 'gin', or another readout."
+        )
     width = config.hidden
     takes_edges = conv in _EDGE_CONVS and features.edge_channels > 0
     if config.model in ("gcn", "gin"):

@@ -141,6 +141,21 @@ def test_plain_gnn_is_a_function_of_each_graph() -> None:
     torch.testing.assert_close(moved, alone)
 
 
+def test_histograph_sees_all_layers() -> None:
+    config = TrainConfig(model="gin", hidden=8, levels=3, readout=("histograph",))
+    network = build_model(config, FLOATS).network
+    assert network.history.form.widths == (8, 8, 8, 8)
+    x, edges = torch.randn(4, 8), torch.tensor([[0, 1], [1, 0]])
+    batch = torch.tensor([0, 0, 1, 1])
+    network(x, edges, batch=batch, batch_size=2).sum().backward()
+    assert network.history.hist[0].weight.grad is not None
+    both = TrainConfig(model="gcn", hidden=8, readout=("mean", "histograph"))
+    assert build_model(both, FLOATS).network.head.lins[0].in_channels == 16
+    pooled = TrainConfig(model="hierarchical", readout=("histograph",))
+    with pytest.raises(OptionError, match="'histograph' with model 'hierarchical'"):
+        build_model(pooled, FLOATS)
+
+
 def test_lists() -> None:
     assert list_pools()["gpool"] is GPool
     assert {"gpool", "gunpool"} <= set(list_operators())
