@@ -15,32 +15,38 @@ from torch import Tensor
 
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.pnorm_native import Sums, log_max, native_rows, native_sums
 from pyg_pool.kernels.segment import segment_count, segment_index
+from pyg_pool.kernels.segment_twin import (
+    channel_spans,
+    check_range,
+    plain,
+    row_spans,
+)
+from pyg_pool.kernels.threads import run_spans
 from pyg_pool.typing import OptTensor
 
 __all__ = ["segment_pnorm"]
 
 PARTS = ("abs", "pos", "neg")
-# Terms below e^-10000 are 0 in every dtype; a finite floor keeps 0 * a at 0.
-FLOOR = -1e4
 # Within e^+-40 a plain product is more exact than the way through logarithms.
 NEAR = 40.0
 
-Sums = tuple[Tensor, Tensor, Tensor]
+Exponent = float | Tensor
 
 
 def segment_pnorm(
     x: Tensor,
-    p: Tensor,
-    q: Tensor,
+    p: Exponent,
+    q: Exponent,
     index: OptTensor = None,
     ptr: OptTensor = None,
     dim_size: int | None = None,
     *,
-    eps: float = 1e-7,
+    eps: float = 0.0,
     part: str = "abs",
 ) -> Tensor:
-    r"""Norms of the rows of each segment, for several exponents at once.
+    r"""Norms of the rows of each segment, for one exponent or several at once.
 
     .. math::
         y_{rsf} = n_s^{-q_{rf}} \Big( \sum_{i:\ \mathrm{index}_i = s}
@@ -48,8 +54,9 @@ def segment_pnorm(
 
     Args:
         x: Rows; half precision is computed in float32.
-        p: Exponents, none of them 0, one row per norm wanted.
-        q: Exponents of the number of rows.
+        p: Exponent, not 0: a number, one per channel, or a matrix with one row per
+            norm wanted.
+        q: Exponent of the number of rows, likewise.
         index: Segment of each row, in any order.
         ptr: Offsets of contiguous segments, instead of ``index``.
         dim_size: Number of segments.
@@ -58,46 +65,70 @@ def segment_pnorm(
             magnitude where x has that sign and 0 elsewhere.
 
     Returns:
-        One row per exponent and segment, at most a third of the largest number of the
-        dtype. Empty segments give 0; so do, with ``eps=0``, segments with a zero
-        where p < 0.
+        One row per segment, for matrices of exponents one per exponent and segment;
+        at most a third of the largest number of the dtype. Empty segments give 0; so
+        do, with ``eps=0``, segments with a zero where p < 0.
 
     Shapes:
-        x: ``[N, F]``; p, q: ``[R, 1]`` or ``[R, F]``; index: ``[N]``; ptr:
-        ``[B + 1]``; returns ``[R, B, F]``.
+        x: ``[N, *, F]``; p, q: ``[]``, ``[1]`` or ``[F]``; returns ``[B, *, F]``. Or
+        x: ``[N, F]``; p, q: ``[R, 1]`` or ``[R, F]``; returns ``[R, B, F]``. index:
+        ``[N]``; ptr: ``[B + 1]``.
 
     Raises:
-        ValueError: If the part is unknown or the shapes do not fit.
+        ValueError: If the part is unknown, p is the number 0, or the shapes do not
+            fit.
 
     Example:
         >>> import torch
         >>> from pyg_pool.kernels import segment_pnorm
-        >>> x = torch.tensor([[3.0], [4.0], [5.0]])
+        >>> x = torch.tensor([[3.0], [-4.0], [5.0]])
+        >>> segment_pnorm(x, 2.0, 0.0, torch.tensor([0, 0, 1]))
+        tensor([[5.],
+                [5.]])
         >>> p, q = torch.tensor([[1.0], [2.0]]), torch.tensor([[1.0], [0.0]])
-        >>> segment_pnorm(x, p, q, torch.tensor([0, 0, 1]), eps=0.0)[..., 0]
+        >>> segment_pnorm(x, p, q, torch.tensor([0, 0, 1]))[..., 0]
         tensor([[3.5000, 5.0000],
                 [5.0000, 5.0000]])
     """
     check_choice("segment_pnorm", "part", part, PARTS)
-    _check_shapes(x, p, q)
-    index, dim_size = segment_index("segment_pnorm", x, index, ptr, dim_size)
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    p, q = p.to(wide.dtype), q.to(wide.dtype)
+    index, dim_size = segment_index("segment_pnorm", x, index, ptr, dim_size)
+    rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
+    p, q, is_one = _exponents(x, wide, p, q)
     if torch.compiler.is_compiling():
-        return _plain(wide, p, q, index, dim_size, eps, part).to(x.dtype)
-    out: Tensor = _PNorm.apply(wide, p, q, index, dim_size, eps, part)
-    return out.to(x.dtype)
+        out = _plain(rows, p, q, index, dim_size, eps, part)
+    else:
+        out = _PNorm.apply(rows, p, q, index, dim_size, eps, part)
+    return (out.view(dim_size, *x.shape[1:]) if is_one else out).to(x.dtype)
 
 
-def _check_shapes(x: Tensor, p: Tensor, q: Tensor) -> None:
-    """Raises ``ValueError`` unless there is an exponent for each column."""
-    fits = x.dim() == p.dim() == q.dim() == 2 and p.shape == q.shape
-    if not fits or p.size(1) not in (1, x.size(1)):
+def _exponents(
+    x: Tensor, wide: Tensor, p: Exponent, q: Exponent
+) -> tuple[Tensor, Tensor, bool]:
+    """Both exponents as ``[R, 1]`` or ``[R, F]``, and whether one norm is wanted."""
+    like = {"dtype": wide.dtype, "device": x.device}
+    both = [torch.as_tensor(value, **like) for value in (p, q)]  # type: ignore[arg-type]
+    is_one = both[0].dim() < 2 and both[1].dim() < 2
+    width = x.size(-1) if x.dim() > 1 else 1
+    fits = is_one or x.dim() == 2
+    for t in both:
+        fits &= t.dim() <= 2 and (t.dim() == 0 or t.size(-1) in (1, width))
+    if not fits or (not isinstance(p, Tensor) and p == 0):
+        shapes = [list(t.shape) for t in both]
+        number = "" if isinstance(p, Tensor) else f"={p}"
         raise ValueError(
-            f"segment_pnorm got x of shape {list(x.shape)}, p of shape "
-            f"{list(p.shape)} and q of shape {list(q.shape)}, expected [N, F] and "
-            f"twice [R, 1] or [R, F]; view them in these shapes."
+            f"segment_pnorm got x of shape {list(x.shape)}, p{number} of shape "
+            f"{shapes[0]} and q of shape {shapes[1]}, expected [N, F] with [R, 1] or "
+            f"[R, F], or [N, *, F] with [], [1] or [F], and p not 0; view them in "
+            f"these shapes."
         )
+    first, second = torch.broadcast_tensors(*both)
+    if is_one:
+        first, second = (t.reshape(1, -1) for t in (first, second))
+        if first.size(1) > 1:
+            repeats = math.prod(x.shape[1:-1])
+            first, second = first.repeat(1, repeats), second.repeat(1, repeats)
+    return first, second, is_one
 
 
 class _PNorm(torch.autograd.Function):
@@ -109,7 +140,7 @@ class _PNorm(torch.autograd.Function):
         eps: float, part: str,
     ) -> Tensor:  # fmt: skip
         ctx.options = size, eps, part
-        run = _numba_sums if _takes_numba(x, index, eps) else _native_sums
+        run = _numba_sums if _takes_numba(x, index) else native_sums
         top, rest, moment = run(x, p, index, size, eps, part)
         scale, is_cut = _scale(top, rest, p, q, _log_count(index, size, x))
         out = _times(top, scale)
@@ -132,9 +163,7 @@ class _PNorm(torch.autograd.Function):
         grad_q = -per_log * _log_count(index, ctx.options[0], x)
         grad_x = None
         if ctx.needs_input_grad[0]:
-            run = (
-                _numba_rows if _takes_numba(x, index, ctx.options[1]) else _native_rows
-            )
+            run = _numba_rows if _takes_numba(x, index) else native_rows
             grad_x = run(x, p, index, top, scale - log_sum, grad, *ctx.options[1:])
         return grad_x, _fold(grad_p, p), _fold(grad_q, q), None, None, None, None
 
@@ -153,51 +182,9 @@ def _plain(
     x: Tensor, p: Tensor, q: Tensor, index: Tensor, size: int, eps: float, part: str
 ) -> Tensor:
     """The norms in torch's differentiable operations."""
-    top, rest, _ = _native_sums(x, p, index, size, eps, part, moments=False)
+    top, rest, _ = native_sums(x, p, index, size, eps, part, moments=False)
     scale, _ = _scale(top, rest, p, q, _log_count(index, size, x))
     return _times(top, scale)
-
-
-def _native_sums(
-    x: Tensor, p: Tensor, index: Tensor, size: int, eps: float, part: str,
-    moments: bool = True,
-) -> Sums:  # fmt: skip
-    """Extreme entry, sum of the terms less 1, and sum of term times its logarithm."""
-    v = _magnitude(x, part) + eps
-    top = _tops(v.detach(), p, index, size)
-    rests, sums = [], []
-    for p_row, top_row in zip(p, top, strict=True):
-        a = _terms(v, p_row, top_row, index, eps)
-        term, is_top = a.exp(), a == 0
-        # The sum is at least 1: what exceeds 1 is kept, lest small terms get lost.
-        rest = _add(term - is_top.to(v.dtype), index, size)
-        rest = rest + (_add(is_top.to(v.dtype), index, size) - 1)
-        rests.append(rest.masked_fill(top_row == 0, 0.0))
-        sums.append(_add(term * a, index, size) if moments else top_row)
-    return top, torch.stack(rests), torch.stack(sums)
-
-
-def _tops(v: Tensor, p: Tensor, index: Tensor, size: int) -> Tensor:
-    """Largest entry where p > 0, smallest where p < 0; 0 in empty segments."""
-    spread = index.unsqueeze(1).expand_as(v)
-    empty = v.new_zeros([size, v.size(1)])
-    high, low = (
-        empty.scatter_reduce(0, spread, v, how, include_self=False)
-        for how in ("amax", "amin")
-    )
-    return torch.where(p.unsqueeze(1) > 0, high, low)
-
-
-def _terms(v: Tensor, p: Tensor, top: Tensor, index: Tensor, eps: float) -> Tensor:
-    """Logarithms of the terms, relative to that of the extreme entry."""
-    log_top = top.masked_fill(top == 0, 1.0).log()
-    if eps > 0:
-        return p * (v.log() - log_top.index_select(0, index))
-    is_zero = v == 0
-    log_v = v.masked_fill(is_zero, 1.0).log()
-    a = p * (log_v - log_top.index_select(0, index))
-    # Above 0 only beside a zero entry that makes the whole norm 0.
-    return a.masked_fill(is_zero, FLOOR).clamp(FLOOR, 0.0)
 
 
 def _scale(
@@ -206,7 +193,7 @@ def _scale(
     """Logarithm of norm / extreme entry, cut so that the norm is finite; where cut."""
     log_top = top.masked_fill(top == 0, 1.0).log()
     scale = rest.log1p() / p.unsqueeze(1) - q.unsqueeze(1) * log_count
-    room = _log_max(top) - log_top
+    room = log_max(top) - log_top
     return torch.minimum(scale, room), scale > room
 
 
@@ -220,63 +207,31 @@ def _times(top: Tensor, scale: Tensor) -> Tensor:
     return torch.where(is_near, near, far)
 
 
-def _log_max(x: Tensor) -> float:
-    return math.log(torch.finfo(x.dtype).max) - 1
-
-
-def _native_rows(
-    x: Tensor, p: Tensor, index: Tensor, top: Tensor, shift: Tensor, grad: Tensor,
-    eps: float, part: str,
-) -> Tensor:  # fmt: skip
-    """Gradient with respect to the rows."""
-    v = _magnitude(x, part) + eps
-    log_v = v.masked_fill(v == 0, 1.0).log()
-    out = torch.zeros_like(x)
-    log_tops = top.masked_fill(top == 0, 1.0).log()
-    for p_row, log_top, k, g in zip(p, log_tops, shift, grad, strict=True):
-        power = (p_row - 1) * (log_v - log_top.index_select(0, index))
-        power = (power + k.index_select(0, index)).clamp(max=_log_max(x))
-        out = out + g.index_select(0, index) * power.exp()
-    return out * _slope(x, part)
-
-
-def _magnitude(x: Tensor, part: str) -> Tensor:
-    if part == "abs":
-        return x.abs()
-    return x.relu() if part == "pos" else (-x).relu()
-
-
-def _slope(x: Tensor, part: str) -> Tensor:
-    """Derivative of the magnitude; 0 at 0."""
-    sign = x.sign()
-    if part == "abs":
-        return sign
-    return sign.clamp(min=0) if part == "pos" else sign.clamp(max=0)
-
-
-def _add(x: Tensor, index: Tensor, size: int) -> Tensor:
-    out = x.new_zeros([size, x.size(1)])
-    return out.scatter_add(0, index.unsqueeze(1).expand_as(x), x)
-
-
-def _takes_numba(x: Tensor, index: Tensor, eps: float) -> bool:
-    """Whether the twin, which knows float32 without zeros only, takes the rows."""
-    fits = x.dtype == torch.float32 and x.is_contiguous() and eps >= 1e-30
+def _takes_numba(x: Tensor, index: Tensor) -> bool:
+    """Whether the twin, which knows float32 only, takes the rows."""
+    fits = x.dtype == torch.float32 and x.is_contiguous()
     return fits and runs_numba("segment_pnorm", x.numel(), x, index)
 
 
 def _numba_sums(
     x: Tensor, p: Tensor, index: Tensor, size: int, eps: float, part: str
 ) -> Sums:
-    from pyg_pool.kernels import pnorm_numba
+    from pyg_pool.kernels import pnorm_numba as kernel
 
-    top = x.new_zeros(p.size(0), size, x.size(1))
-    rest, moment = torch.zeros_like(top), torch.zeros_like(top)
-    exponents = p.detach().expand(-1, x.size(1)).contiguous()
-    pnorm_numba.sums(
-        x.detach().numpy(), exponents.numpy(), index.numpy(), eps,
-        PARTS.index(part), top.numpy(), rest.numpy(), moment.numpy(),
-    )  # fmt: skip
+    check_range("segment_pnorm", index, size)
+    top = x.new_full((p.size(0), size, x.size(1)), -1.0)
+    log_top, rest = torch.empty_like(top), torch.zeros_like(top)
+    moment, ties = torch.zeros_like(top), torch.zeros_like(top)
+    exponents = plain(p.expand(-1, x.size(1)))
+    args = plain(x), exponents, index.numpy(), eps, PARTS.index(part)
+    tops, log_tops, parts = top.numpy(), log_top.numpy(), channel_spans(x)
+    sinks = rest.numpy(), moment.numpy(), ties.numpy()
+    first: Any = kernel.raise_tops
+    second: Any = kernel.sums
+    run_spans(lambda f, g: first(*args, f, g, tops), parts)
+    kernel.logs_of(tops, log_tops)
+    run_spans(lambda f, g: second(*args, tops, log_tops, f, g, *sinks), parts)
+    kernel.add_ties(sinks[0], sinks[2])
     return top, rest, moment
 
 
@@ -284,13 +239,14 @@ def _numba_rows(
     x: Tensor, p: Tensor, index: Tensor, top: Tensor, shift: Tensor, grad: Tensor,
     eps: float, part: str,
 ) -> Tensor:  # fmt: skip
-    from pyg_pool.kernels import pnorm_numba
+    from pyg_pool.kernels import pnorm_numba as kernel
 
-    out = torch.zeros_like(x)
-    exponents = p.detach().expand(-1, x.size(1)).contiguous()
-    pnorm_numba.rows(
-        x.detach().numpy(), exponents.numpy(), index.numpy(), top.numpy(),
-        shift.contiguous().numpy(), grad.contiguous().numpy(), eps,
-        PARTS.index(part), out.numpy(),
-    )  # fmt: skip
+    out, log_top = torch.empty_like(x), torch.empty_like(top)
+    kernel.logs_of(top.numpy(), log_top.numpy())
+    exponents = plain(p.expand(-1, x.size(1)))
+    args = [plain(x), exponents, index.numpy(), log_top.numpy()]
+    args += [plain(shift), plain(grad)]
+    sink, code = out.numpy(), PARTS.index(part)
+    run: Any = kernel.rows
+    run_spans(lambda i, j: run(*args, eps, code, i, j, sink), row_spans(x))
     return out

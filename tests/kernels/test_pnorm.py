@@ -13,7 +13,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
 from pyg_pool.kernels import segment_pnorm, use_backend
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import runs_numba, watch_backends
 from pyg_pool.kernels.pnorm import PARTS
 
 INDEX = torch.tensor([3, 0, 3, 1, 0, 3])
@@ -158,7 +158,7 @@ def test_equal_rows(p: float, size: float, backend: str) -> None:
     assert all(t.grad is not None and t.grad.isfinite().all() for t in (x, *rows))
 
 
-def test_zeros_without_eps() -> None:
+def test_zeros_without_eps(backend: str) -> None:
     x = torch.tensor([[0.0], [2.0], [0.0]], requires_grad=True)
     p, q = exponents([1.0, -1.0], [0.0, 0.0])
     out = segment_pnorm(x, p, q, torch.tensor([0, 0, 1]), dim_size=2, eps=0.0)
@@ -223,7 +223,51 @@ def test_wide_rows_and_wide_blocks(backend: str) -> None:
         assert_close(x.grad, torch.ones(shape), rtol=1e-5, atol=0.0)
 
 
+def test_numbers_and_vectors_as_exponents(backend: str) -> None:
+    x = torch.randn(6, 2, 3, dtype=torch.double, requires_grad=True)
+    for kind in (torch.double, torch.float32):
+        rows = x.to(kind)
+        found = segment_pnorm(rows, 3, 0.5, INDEX, dim_size=5)
+        wanted = slow(rows.reshape(6, 6), 3.0, 0.5, "abs", 0.0).view(5, 2, 3)
+        assert_close(found, wanted)
+    p = torch.tensor([1.0, 2.0, -3.0], dtype=torch.double, requires_grad=True)
+    q = torch.tensor(0.3, dtype=torch.double, requires_grad=True)
+    found = segment_pnorm(x, p, q, INDEX, dim_size=5)
+    for f in range(3):
+        one = slow(x[..., f], p[f].item(), 0.3, "abs", 0.0)
+        assert_close(found[..., f], one)
+
+    def run(x: Tensor, p: Tensor, q: Tensor) -> Tensor:
+        return segment_pnorm(x, p, q, INDEX, dim_size=5)
+
+    assert gradcheck(run, (x, p, q))
+    assert gradgradcheck(run, (x, p, q))
+    assert segment_pnorm(torch.tensor([3.0, 4.0]), 2.0, 0.0).tolist() == [5.0]
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, index = torch.randn(50, 40), torch.randint(7, (50,))
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
+        monkeypatch.setattr("pyg_pool.kernels.threads.PARALLEL_FROM", 1)
+        leaf = x.clone().requires_grad_()
+        with use_backend("numba"), watch_backends() as seen:
+            out = segment_pnorm(leaf, *exponents([3.0, -2.0], [0.5, 0.0]), index)
+            out.square().sum().backward()
+        assert seen == {("segment_pnorm", "numba")}
+        found.append((out.detach(), leaf.grad))
+    assert_close(found[0], found[1], rtol=0, atol=0)
+
+
 def test_shapes_are_checked() -> None:
+    with pytest.raises(ValueError, match=r"p=0.0 of shape .* p not 0"):
+        segment_pnorm(torch.rand(2, 3), 0.0, 1.0)
+    with (
+        pytest.raises(IndexError, match="expected 0 to 1; raise dim_size"),
+        use_backend("numba"),
+    ):
+        segment_pnorm(torch.rand(2, 3), 1.0, 1.0, torch.tensor([0, 2]), dim_size=2)
     p, q = exponents([1.0], [0.0])
     with pytest.raises(ValueError, match=r"p of shape \[1, 2\].*expected \[N, F\]"):
         segment_pnorm(torch.rand(2, 3), p.expand(1, 2), q.expand(1, 2))
