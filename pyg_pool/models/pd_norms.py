@@ -39,6 +39,11 @@ class RowGroupNorm(GroupNorm):
 
 def make_norm(norm: MeshNorm, channels: int, groups: int) -> Module:
     """The norm at the end of a residual block."""
+    if norm == "group" and channels % groups:
+        raise ValueError(
+            f"a group norm got {channels} channels (width times heads) and norm_groups="
+            f"{groups}, expected channels divisible by the groups; change either."
+        )
     if norm == "group":
         return RowGroupNorm(groups, channels)
     return RowBatchNorm(channels) if norm == "batch" else torch.nn.Identity()
