@@ -259,8 +259,8 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
         >>> build_model(config, GraphFeatures("float", 3, 0, 2)).is_pooled
         False
     """
+    check_names(config)
     conv = _conv_of(config, features)
-    _check_readouts(config.readout)
     if HISTORY in config.readout and config.model not in ("gcn", "gin"):
         raise OptionError(
             f"option 'readout' got {HISTORY!r} with model {config.model!r}, expected a "
@@ -291,14 +291,29 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
     return GraphModel(network, node_encoder=nodes, edge_encoder=edges)
 
 
+def check_names(config: TrainConfig) -> None:
+    """Refuse names of operators that nobody knows, before any data are read.
+
+    Raises:
+        OptionError: If a pool, readout or convolution has no such name.
+
+    Example:
+        >>> check_names(TrainConfig(model="gcn", hidden=8))
+    """
+    if config.conv not in ("auto", *CONVS):
+        raise _unknown("conv", config.conv, ["auto", *CONVS])
+    pools = list(list_pools())
+    if config.pool not in pools:
+        raise _unknown("pool", config.pool, pools)
+    _check_readouts(config.readout)
+
+
 _EDGE_CONVS = ("gat", "gatv2", "gine", "transformer")
 
 
 def _conv_of(config: TrainConfig, features: GraphFeatures) -> str | None:
     """Return the word of the convolution, or None for the model's own."""
     if config.conv != "auto":
-        if config.conv not in CONVS:
-            raise _unknown("conv", config.conv, ["auto", *CONVS])
         return config.conv
     if config.model == "gin" and features.edge_channels > 0:
         return "gine"
@@ -312,10 +327,7 @@ def _pooled(
     edge_channels: int | None,
 ) -> Module:
     """Return one of the two networks with levels."""
-    pools = list_pools()
-    if config.pool not in pools:
-        raise _unknown("pool", config.pool, list(pools))
-    pool = pools[config.pool]
+    pool = list_pools()[config.pool]
     if config.model == "unet":
         # The two-hop variants of gPool know scalar edge weights only.
         is_gpool = pool is GPool and edge_channels is not None

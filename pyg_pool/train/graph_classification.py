@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from pyg_pool.errors import require
-from pyg_pool.train.architectures import GraphFeatures, GraphModel, build_model
+from pyg_pool.train.architectures import (
+    GraphFeatures,
+    GraphModel,
+    build_model,
+    check_names,
+)
 from pyg_pool.train.checkpoint import (
     finished_epochs,
     is_done,
@@ -174,6 +179,7 @@ class GraphJob:
         config = options_for_run(options, out, resume=resume)
         require("lightning", "train")
         _check_device(config.device)
+        check_names(config)
         if dataset is None:
             dataset = load_dataset(
                 config.dataset,

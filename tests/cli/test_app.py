@@ -133,7 +133,8 @@ def test_list_of_one_kind(cli: Any) -> None:
 def test_info_tells_versions_and_backends(cli: Any) -> None:
     done = cli("info")
     assert done.code == 0
-    assert re.search(rf"torch +{re.escape(torch.__version__)}", done.out)
+    version = torch.__version__.partition("+")[0]
+    assert re.search(rf"torch +{re.escape(version)}", done.out)
     assert re.search(r"native +yes", done.out)
     assert re.search(r"in force +auto", done.out)
 

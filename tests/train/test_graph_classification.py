@@ -292,6 +292,15 @@ def test_missing_device_is_refused(rings: GraphDataset, tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+def test_unknown_names_are_refused_before_any_data_are_read(tmp_path: Path) -> None:
+    absent = {**SMALL, "dataset": "PROTEINS", "root": str(tmp_path / "absent")}
+    for option in ("pool", "conv"):
+        with pytest.raises(OptionError, match=f"'{option}' got 'nothing like it'"):
+            GraphJob.prepare({**absent, option: "nothing like it"}, tmp_path / "run")
+    with pytest.raises(FileNotFoundError):
+        GraphJob.prepare(absent, tmp_path / "run")
+
+
 def test_empty_part_is_refused(rings: GraphDataset, tmp_path: Path) -> None:
     bad = Split(rings.split.train, rings.split.val[:0], rings.split.test, "bad")
     object.__setattr__(rings, "splits", (bad,))
