@@ -118,7 +118,13 @@ ROOMS = {
         only_in={"dask": "distributed.py", "ray": "distributed.py"},
     ),
     "mesh": Room(
-        free=("pyg_pool.core", "pyg_pool.kernels", "numpy", "torch_geometric"),
+        free=(
+            "pyg_pool.core",
+            "pyg_pool.kernels",
+            "numpy",
+            "torch_geometric",
+            "tqdm",
+        ),
         inside=("trimesh", "igl"),
     ),
     "models": Room(

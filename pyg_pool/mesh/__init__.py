@@ -10,10 +10,18 @@ from pyg_pool.mesh.augment import (
 )
 from pyg_pool.mesh.cleaning import clean_mesh
 from pyg_pool.mesh.data import PrimalDualData
+from pyg_pool.mesh.datasets import (
+    COSEG,
+    SHREC16,
+    CubeEngraving,
+    HumanBody,
+    PrincetonSegmentation,
+)
 from pyg_pool.mesh.dual_graph import primal_dual_graph
 from pyg_pool.mesh.feature_scaling import FeatureScaling
 from pyg_pool.mesh.formats import fan_triangles, read_mesh, write_mesh
 from pyg_pool.mesh.geometry import Mesh
+from pyg_pool.mesh.graph_dataset import MeshDataset
 from pyg_pool.mesh.labels import (
     MeshEdges,
     edge_labels_to_faces,
@@ -23,6 +31,8 @@ from pyg_pool.mesh.labels import (
     vertex_labels_to_faces,
     write_labels,
 )
+from pyg_pool.mesh.layouts import MeshSample
+from pyg_pool.mesh.preprocessing import GraphRecipe
 from pyg_pool.mesh.shapes import (
     PART_NAMES,
     SHAPE_KINDS,
@@ -32,13 +42,21 @@ from pyg_pool.mesh.shapes import (
 from pyg_pool.mesh.simplify import closest_faces, simplify_mesh
 
 __all__ = [
+    "COSEG",
     "PART_NAMES",
     "SHAPE_KINDS",
+    "SHREC16",
+    "CubeEngraving",
     "FeatureScaling",
+    "GraphRecipe",
+    "HumanBody",
     "Mesh",
     "MeshAugmentation",
+    "MeshDataset",
     "MeshEdges",
+    "MeshSample",
     "PrimalDualData",
+    "PrincetonSegmentation",
     "clean_mesh",
     "closest_faces",
     "edge_labels_to_faces",

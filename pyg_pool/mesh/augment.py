@@ -211,7 +211,8 @@ def _normals_and_sharpness(
     # Twice the area over two sides is the sine of the angle between them.
     product = length * length[:, [1, 2, 0]]
     sine = double[:, None] / np.where(product > 0, product, np.inf)
-    sharp = (sine < math.sin(_NARROW)).any(axis=1).reshape(-1, 2).any(axis=1)
+    narrow = sine < math.sin(_NARROW)
+    sharp: NDArray[np.bool_] = np.asarray(narrow.reshape(-1, 6).any(axis=1))
     normals = cross / np.where(double > 0, double, 1.0)[:, None]
     return normals.reshape(-1, 2, 3), sharp
 

@@ -191,7 +191,7 @@ def read_labels(
         ValueError: If the file cannot be read or the numbers do not fit.
     """
     check_choice("read_labels", "kind", kind, ("auto", "face", "edge", "vertex"))
-    values = _read_numbers(Path(path))
+    values = read_numbers(Path(path))
     input_faces = _input_faces(mesh)
     counts = {"face": input_faces, "edge": None, "vertex": mesh.num_vertices}
     if kind == "edge" or (kind == "auto" and len(values) != input_faces):
@@ -239,7 +239,7 @@ def _input_faces(mesh: Mesh) -> int:
     return int(mesh.face_index.max(initial=-1)) + 1
 
 
-def _read_numbers(path: Path) -> Ints:
+def read_numbers(path: Path) -> Ints:
     """The whole numbers of a label file."""
     if not path.is_file():
         raise FileNotFoundError(
