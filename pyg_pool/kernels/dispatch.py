@@ -51,6 +51,8 @@ NUMBA_FROM = {
     "propagate": 16384,
     "norm_sum": 16384,
     "hop_pairs": 1,
+    "join_product": 16384,
+    "gather_sum": 16384,
     "attend": 1024,
     "pool_mesh": 256,
     "layer_mix": 1024,

@@ -10,6 +10,8 @@ from pyg_pool.models.hierarchical_classifier import (
     HierarchicalOutput,
 )
 from pyg_pool.models.history_gnn import HistoryGNN
+from pyg_pool.models.id_mpnn import IDMPNN
+from pyg_pool.models.kl_local import LocalKLGNN
 from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.models.pd_mesh_net import (
     MeshClassifier,
@@ -19,6 +21,7 @@ from pyg_pool.models.pd_mesh_net import (
 )
 
 __all__ = [
+    "IDMPNN",
     "ColumnStochasticConv",
     "GraphParsingNetwork",
     "GraphParsingOutput",
@@ -27,6 +30,7 @@ __all__ = [
     "HierarchicalClassifier",
     "HierarchicalOutput",
     "HistoryGNN",
+    "LocalKLGNN",
     "MeanSkipConv",
     "MeshClassifier",
     "MeshOutput",

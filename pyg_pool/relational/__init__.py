@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from pyg_pool.relational.conv import RelationalPooling
+from pyg_pool.relational.copies import Copies, expand_copies
+from pyg_pool.relational.cost import Cost, estimate_cost
+from pyg_pool.relational.fwl import FWLConv, FWLNet
+from pyg_pool.relational.gin import CopyGIN, ResidualConv, residual_mlp
+from pyg_pool.relational.labels import label_features, label_width
+from pyg_pool.relational.local import local_stars
+from pyg_pool.relational.pooling import CopyPooling
 from pyg_pool.relational.refine import WLDetails, kl_wl, kl_wl_details
-from pyg_pool.relational.tuples import TupleSet, enumerate_tuples, find_tuples
+from pyg_pool.relational.tuples import (
+    TupleSet,
+    enumerate_tuples,
+    find_tuples,
+    lay_ground,
+)
 
 __all__ = [
+    "Copies",
+    "CopyGIN",
+    "CopyPooling",
+    "Cost",
+    "FWLConv",
+    "FWLNet",
+    "RelationalPooling",
+    "ResidualConv",
     "TupleSet",
     "WLDetails",
     "enumerate_tuples",
+    "estimate_cost",
+    "expand_copies",
     "find_tuples",
     "kl_wl",
     "kl_wl_details",
+    "label_features",
+    "label_width",
+    "lay_ground",
+    "local_stars",
+    "residual_mlp",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import networkx as nx
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 #: Options of ``kl_wl`` for each test that the stored tables name.
@@ -102,3 +103,20 @@ def as_data(source: nx.Graph) -> Data:
     edges = torch.tensor(list(source.edges), dtype=torch.long).view(-1, 2).t()
     both = torch.cat([edges, edges.flip(0)], dim=1)
     return Data(edge_index=both, num_nodes=source.number_of_nodes())
+
+
+def gather(graphs: list[dict[str, Any]], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Golden graphs side by side."""
+    start, edges, batch, x = 0, [], [], []
+    for number, each in enumerate(graphs):
+        pairs = torch.tensor(each["undirected_edges"], dtype=torch.long)
+        pairs = pairs.view(-1, 2).t() + start
+        edges.append(torch.cat([pairs, pairs.flip(0)], dim=1))
+        batch += [number] * each["num_nodes"]
+        x += each["x"]
+        start += each["num_nodes"]
+    return {
+        "x": torch.tensor(x, dtype=dtype),
+        "edge_index": torch.cat(edges, dim=1),
+        "batch": torch.tensor(batch),
+    }

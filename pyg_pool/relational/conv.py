@@ -1,0 +1,293 @@
+"""Runs any network on the labelled copies of graphs and pools the result."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import Dropout, Module
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.checkpoint import checkpoint
+
+from pyg_pool.errors import PygPoolWarning, check_batch, check_features
+from pyg_pool.relational.copies import Copies, expand_copies, subset_copies
+from pyg_pool.relational.cost import check_cost, estimate_cost
+from pyg_pool.relational.labels import label_features, label_width
+from pyg_pool.relational.merge import merge_over_tuples
+from pyg_pool.relational.orders import reordered
+from pyg_pool.relational.pooling import CopyPooling, Pool
+from pyg_pool.relational.tuples import find_tuples, lay_ground
+from pyg_pool.typing import OptTensor
+
+__all__ = ["RelationalPooling", "call_base"]
+
+
+def call_base(
+    base: Module,
+    x: Tensor,
+    edge_index: Tensor,
+    edge_attr: OptTensor,
+    batch: Tensor,
+    batch_size: int,
+) -> Tensor:
+    """Calls a PyG module with those of the arguments that it takes."""
+    names = inspect.signature(base.forward).parameters
+    given: dict[str, Any] = {}
+    for name in ("edge_attr", "edge_weight"):
+        if name in names and edge_attr is not None:
+            given[name] = edge_attr
+            break
+    sizes: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
+    given.update({name: value for name, value in sizes.items() if name in names})
+    out: Tensor = base(x, edge_index, **given)
+    return out
+
+
+class RelationalPooling(Module):
+    r"""Labels nodes, runs a network on the copies, pools over the choices.
+
+    .. math::
+        y = \mathop{\mathrm{pool}}_{t}\ \mathop{\mathrm{pool}}_{u}\
+        \mathrm{base}(G^t)_u
+
+    Args:
+        base: Network from ``[P, F + label_width]`` to ``[P, D]``: any PyG module that
+            is called as ``base(x, edge_index)``, with ``edge_attr`` or
+            ``edge_weight``, ``batch`` and ``batch_size`` if it names them.
+        l: Number of labels; 0 is the base network itself.
+        domain: Tuples that get labels, see :func:`enumerate_tuples`.
+        ordered: Whether labels are told apart.
+        encoding: Label features, see :func:`label_features`.
+        dmax: Largest distance of ``encoding="spd"``.
+        ego: Radius of the balls that copies are cut to.
+        ego_mode: ``"root"``, ``"union"`` or ``"intersection"``.
+        readout: Order of pooling, see :class:`CopyPooling`.
+        level: ``"graph"`` or ``"node"``.
+        node_pool: Pooling over nodes.
+        tuple_pool: Pooling over tuples.
+        nested: Pooling for each position of the tuples.
+        perms: Run every order of the labels and pool them node by node first.
+        perm_pool: Pooling over the orders of the labels.
+        cover: Add padded tuples for nodes in no tuple.
+        num_samples: Tuples drawn of each graph in training.
+        sample_in_eval: Draw in evaluation too.
+        chunk_size: Tuples at a time, recomputed in the backward pass.
+        memory_limit: Bytes that may be needed; ``None`` for 80 % of what is free.
+
+    Shapes:
+        x: ``[N, F]``; edge_index: ``[2, E]``; batch: ``[N]`` ascending; returns
+        ``[B, D]`` or ``[N, D]``.
+
+    Raises:
+        ValueError: If options or shapes do not fit, or the memory would not do.
+
+    Note:
+        The state dict does not depend on ``l``, except where the base's input does.
+        With ``chunk_size``, batch norm in training sees one chunk at a time.
+
+    Source:
+        C. Zhou, X. Wang, M. Zhang. From Relational Pooling to Subgraph GNNs: A
+        Universal Framework for More Expressive Graph Neural Networks. ICML 2023.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.nn import GCN
+        >>> from pyg_pool.relational import RelationalPooling
+        >>> model = RelationalPooling(GCN(3, 8, 2, 4), 1, ego=2)
+        >>> model(torch.ones(3, 2), torch.tensor([[0, 1], [1, 2]])).shape
+        torch.Size([1, 4])
+    """
+
+    def __init__(
+        self,
+        base: Module,
+        l: int = 1,  # noqa: E741
+        *,
+        domain: str = "distinct",
+        ordered: bool = True,
+        encoding: str = "mark",
+        dmax: int = 5,
+        ego: int | None = None,
+        ego_mode: str = "root",
+        readout: str = "tuple",
+        level: str = "graph",
+        node_pool: str | Module = "sum",
+        tuple_pool: str | Module = "mean",
+        nested: Sequence[str | Module] | None = None,
+        perms: bool = False,
+        perm_pool: str | Module = "mean",
+        cover: bool = True,
+        num_samples: int | None = None,
+        sample_in_eval: bool = False,
+        chunk_size: int | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.base, self.l, self.domain = base, l, domain
+        self.ordered, self.encoding, self.dmax = ordered, encoding, dmax
+        self.ego, self.ego_mode, self.perms, self.cover = ego, ego_mode, perms, cover
+        self.num_samples, self.sample_in_eval = num_samples, sample_in_eval
+        self.chunk_size, self.memory_limit = chunk_size, memory_limit
+        self.label_width = label_width(l, encoding, ordered=ordered, dmax=dmax)
+        self.pooling = CopyPooling(
+            readout,
+            level=level,
+            node_pool=node_pool,
+            tuple_pool=tuple_pool,
+            nested=nested,
+        )
+        self.perm_pool = Pool(perm_pool)
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for module in (self.base, self.pooling, self.perm_pool):
+            reset: Any = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: OptTensor = None,
+        *,
+        batch: OptTensor = None,
+        batch_size: int | None = None,
+        copies: Copies | None = None,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Returns a row per graph, or per node."""
+        x = check_features("RelationalPooling", x)
+        batch_size = check_batch("RelationalPooling", batch, batch_size, x.size(0))
+        if batch is None:
+            batch = edge_index.new_zeros(x.size(0))
+        ground = lay_ground(edge_index, batch, batch_size)
+        if copies is None:
+            copies = self.make_copies(edge_index, batch, batch_size, generator)
+        label = label_features(
+            ground, copies, self.encoding, ordered=self.ordered, dmax=self.dmax
+        ).to(x.dtype)
+        number = len(copies.tuples)
+        if self.chunk_size is None or number <= self.chunk_size:
+            state = self._states(x, label, edge_attr, copies)
+            return self.pooling(state, copies, batch)
+        self._warn_of_chunks()
+        return self._in_chunks(x, label, edge_attr, copies, batch)
+
+    def make_copies(
+        self,
+        edge_index: Tensor,
+        batch: Tensor,
+        batch_size: int,
+        generator: Generator | None = None,
+    ) -> Copies:
+        """The copies of a batch, after a look at what they will cost."""
+        is_drawn = self.training or self.sample_in_eval
+        number = self.num_samples if is_drawn else None
+        ground = lay_ground(edge_index, batch, batch_size)
+        cost = estimate_cost(
+            ground,
+            self.l,
+            self.domain,
+            ego=self.ego,
+            num_samples=number,
+            chunk_size=self.chunk_size,
+            perms=self.perms,
+        )
+        check_cost("RelationalPooling", cost, edge_index.device, self.memory_limit)
+        tuples = find_tuples(
+            edge_index,
+            batch,
+            self.l,
+            self.domain,
+            batch_size=batch_size,
+            cover=self.cover,
+            num_samples=number,
+            generator=generator,
+        )
+        return expand_copies(ground, tuples, ego=self.ego, ego_mode=self.ego_mode)
+
+    def _states(
+        self, x: Tensor, label: Tensor, edge_attr: OptTensor, copies: Copies
+    ) -> Tensor:
+        """What the base makes of each pair, ``[P, D]``."""
+        rows = x.index_select(0, copies.pair_node)
+        attr = None if edge_attr is None else edge_attr.index_select(0, copies.edge_id)
+        number, size = len(copies.tuples), copies.num_pairs
+        orders = list(itertools.permutations(range(self.l))) if self.perms else []
+        if len(orders) < 2 or not self.ordered:
+            rows = torch.cat([rows, label], dim=-1)
+            index = copies.edge_index
+            return call_base(self.base, rows, index, attr, copies.pair_tuple, number)
+        every = [torch.cat([rows, each], -1) for each in reordered(label, copies)]
+        shifts = torch.arange(len(orders), device=x.device)
+        edges = copies.edge_index.repeat(1, len(orders))
+        edges = edges + size * shifts.repeat_interleave(copies.edge_id.numel())
+        owner = copies.pair_tuple.repeat(len(orders))
+        owner = owner + number * shifts.repeat_interleave(size)
+        if attr is not None:
+            attr = attr.repeat(len(orders), *[1] * (attr.dim() - 1))
+        total = number * len(orders)
+        out = call_base(self.base, torch.cat(every), edges, attr, owner, total)
+        place = torch.arange(size, device=x.device).repeat(len(orders))
+        return self.perm_pool(out, place, size)
+
+    def _in_chunks(
+        self,
+        x: Tensor,
+        label: Tensor,
+        edge_attr: OptTensor,
+        copies: Copies,
+        batch: Tensor,
+    ) -> Tensor:
+        """The same for a few tuples at a time."""
+        step = self.chunk_size or len(copies.tuples)
+        by_node = self.pooling.readout == "node"
+        parts, pieces = [], []
+        for start in range(0, len(copies.tuples), step):
+            stop = min(start + step, len(copies.tuples))
+            part = subset_copies(copies, start, stop)
+            span = slice(int(copies.pair_ptr[start]), int(copies.pair_ptr[stop]))
+            out = checkpoint(
+                self._chunk, x, label[span], edge_attr, part, use_reentrant=False
+            )
+            parts.append(out)
+            pieces.append(part)
+        if not by_node:
+            return self.pooling.from_copies(torch.cat(parts), copies)
+        merged = merge_over_tuples(self.pooling, parts, pieces, copies)
+        return self.pooling.from_nodes(merged, copies, batch)
+
+    def _chunk(
+        self, x: Tensor, label: Tensor, edge_attr: OptTensor, part: Copies
+    ) -> Tensor:
+        state = self._states(x, label, edge_attr, part)
+        if self.pooling.readout != "node":
+            return self.pooling.over_nodes(state, part)
+        return self.pooling.tuple_pool(state, part.pair_node, part.num_nodes)
+
+    def _warn_of_chunks(self) -> None:
+        """Warns of layers whose result depends on the chunks."""
+        if not self.training:
+            return
+        for module in self.base.modules():
+            is_random = isinstance(module, Dropout) and module.p > 0
+            if isinstance(module, _BatchNorm) or is_random:
+                warnings.warn(
+                    f"RelationalPooling got chunk_size={self.chunk_size} and a base "
+                    f"with {type(module).__name__} in training, expected layers that "
+                    f"treat every chunk alike; take a layer norm and no dropout, or "
+                    f"leave chunk_size out.",
+                    PygPoolWarning,
+                    stacklevel=3,
+                )
+                return
+
+    def extra_repr(self) -> str:
+        """The main options."""
+        return f"l={self.l}, domain={self.domain!r}, ego={self.ego}"

@@ -1,0 +1,160 @@
+"""GIN layers as the base network of labelled copies."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import (
+    BatchNorm1d,
+    LayerNorm,
+    Linear,
+    Module,
+    ModuleList,
+    ReLU,
+    Sequential,
+)
+
+from pyg_pool.errors import check_choice
+from pyg_pool.kernels.gather_sum import gather_sum
+from pyg_pool.typing import OptTensor
+
+__all__ = ["CopyGIN", "ResidualConv", "residual_mlp"]
+
+NORMS = ("batch", "layer", "none")
+
+
+def residual_mlp(channels: int, hidden: int | None = None) -> Sequential:
+    """Linear, ReLU, Linear, LayerNorm, ReLU: the block of the ID networks."""
+    wide = channels if hidden is None else hidden
+    return Sequential(
+        Linear(wide, wide), ReLU(), Linear(wide, channels), LayerNorm(channels), ReLU()
+    )
+
+
+class ResidualConv(Module):
+    r"""Adds an MLP of the neighbours' sum, scaled edge by edge.
+
+    .. math::
+        h'_u = h_u + \mathrm{mlp}\Big( \sum_{w} e_{uw} \odot h_w \Big)
+
+    Args:
+        channels: Width of the rows.
+
+    Shapes:
+        x: ``[N, F]``; edge_index: ``[2, E]``; scale: ``[E, F]`` or ``None`` for ones.
+
+    Source:
+        C. Zhou, X. Wang, M. Zhang. From Relational Pooling to Subgraph GNNs: A
+        Universal Framework for More Expressive Graph Neural Networks. ICML 2023.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import ResidualConv
+        >>> ResidualConv(4)(torch.ones(2, 4), torch.tensor([[0], [1]])).shape
+        torch.Size([2, 4])
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.mlp = residual_mlp(channels)
+
+    def reset_parameters(self) -> None:
+        """Draws the weights anew."""
+        for index in (0, 2, 3):
+            self.mlp[index].reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, edge_index: Tensor, scale: OptTensor = None) -> Tensor:
+        """Returns rows of the same shape."""
+        if scale is None:
+            total = gather_sum(x, edge_index, x.size(0))
+        else:
+            rows = x.index_select(0, edge_index[0]) * scale
+            wide = torch.promote_types(x.dtype, torch.float32)
+            total = torch.zeros(x.shape, dtype=wide, device=x.device)
+            total = total.index_add(0, edge_index[1], rows.to(wide)).to(x.dtype)
+        out: Tensor = x + self.mlp(total)
+        return out
+
+
+class CopyGIN(Module):
+    r"""GIN, with edge features where there are any, as a base for copies.
+
+    .. math::
+        h'_u = \mathrm{ReLU}\, \mathrm{mlp}\Big( h_u
+        + \sum_w \mathrm{ReLU}(h_w + e_{uw}) \Big)
+
+    Without edge features the sum is over :math:`h_w`. The MLP is a linear map, a
+    normalisation, ReLU and a linear map.
+
+    Args:
+        in_channels: Width of the input.
+        hidden_channels: Width of all layers.
+        num_layers: Number of layers.
+        edge_channels: Width of ``edge_attr``; 0 for none.
+        norm: ``"batch"``, ``"layer"`` or ``"none"``.
+
+    Shapes:
+        x: ``[P, F]``; edge_index: ``[2, E]``; edge_attr: ``[E, D]``; returns
+        ``[P, hidden_channels]``.
+
+    Source:
+        K. Xu et al. How Powerful are Graph Neural Networks? ICLR 2019.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import CopyGIN
+        >>> CopyGIN(2, 4, 3)(torch.ones(3, 2), torch.tensor([[0, 1], [1, 2]])).shape
+        torch.Size([3, 4])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        *,
+        edge_channels: int = 0,
+        norm: str = "batch",
+    ) -> None:
+        super().__init__()
+        check_choice("CopyGIN", "norm", norm, NORMS)
+        self.norm, self.edge_channels = norm, edge_channels
+        self.mlps, self.edges = ModuleList(), ModuleList()
+        for layer in range(num_layers):
+            width = hidden_channels if layer else in_channels
+            self.mlps.append(_mlp(width, hidden_channels, norm))
+            if edge_channels:
+                self.edges.append(Linear(edge_channels, width))
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for part in (*self.mlps, *self.edges):
+            for module in part.modules():
+                if hasattr(module, "reset_parameters") and module is not part:
+                    module.reset_parameters()
+            if isinstance(part, Linear):
+                part.reset_parameters()
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor, edge_attr: OptTensor = None
+    ) -> Tensor:
+        """Returns the rows of the last layer."""
+        for layer, mlp in enumerate(self.mlps):
+            if self.edge_channels and edge_attr is not None:
+                edge = self.edges[layer](edge_attr)
+                rows = (x.index_select(0, edge_index[0]) + edge).relu()
+                total = x.index_add(0, edge_index[1], rows)
+            else:
+                total = gather_sum(x, edge_index, x.size(0), own=True)
+            x = mlp(total).relu()
+        return x
+
+
+def _mlp(in_channels: int, out_channels: int, norm: str) -> Sequential:
+    """Linear, normalisation, ReLU, linear."""
+    layers: list[Module] = [Linear(in_channels, out_channels)]
+    if norm == "batch":
+        layers.append(BatchNorm1d(out_channels))
+    elif norm == "layer":
+        layers.append(LayerNorm(out_channels))
+    return Sequential(*layers, ReLU(), Linear(out_channels, out_channels))
