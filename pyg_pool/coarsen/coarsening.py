@@ -122,6 +122,16 @@ class Coarsening:
         """``[n]`` weights with which a plain mean of clusters is the fine mean."""
         return self.size * (self.num_clusters / max(self.num_nodes, 1))
 
+    def until(self, level: int) -> Coarsening:
+        """The coarsening that stops at a level, 1 being the finest coarse one."""
+        if not 1 <= level <= self.levels:
+            raise ValueError(
+                f"Coarsening.until got level {level}, expected 1 to {self.levels}; "
+                f"level 0 is the source."
+            )
+        masses, steps = self.mass_of, self.steps[:level]
+        return Coarsening(self.source, steps, self.kernel, masses, self.options)
+
     def graph(
         self,
         edge: Edge = "sum",
@@ -233,9 +243,10 @@ class Coarsening:
             ValueError: If the file is damaged or holds something else.
         """
         tensors, header = load_tensors(path, "Coarsening")
-        parts = [tensors[n].numpy() for n in ("indptr", "indices", "weight", "loop")]
         ids = tensors["ids"].numpy() if "ids" in tensors else header.get("names")
-        source = Graph(*parts, ids=ids)
+        indptr, indices = tensors["indptr"].numpy(), tensors["indices"].numpy()
+        weight, loop = tensors["weight"].numpy(), tensors["loop"].numpy()
+        source = Graph(indptr, indices, weight, loop, ids)
         steps = [tensors[f"step{i}"] for i in range(header["levels"])]
         kept = tensors.get("kept")
         return cls(

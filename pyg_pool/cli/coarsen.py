@@ -1,0 +1,218 @@
+"""The subcommand that coarsens one graph, or hands values back to its nodes."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from pyg_pool.cli import console
+from pyg_pool.cli.console import clean_errors
+
+if TYPE_CHECKING:
+    from pyg_pool.coarsen import Coarsening, Quality
+
+__all__ = ["coarsen"]
+
+
+class Kernel(str, Enum):
+    """Similarities that a graph may be seen with."""
+
+    rw = "rw"
+    normalized = "normalized"
+    signless = "signless"
+
+
+class Preset(str, Enum):
+    """How much effort to spend."""
+
+    fast = "fast"
+    balanced = "balanced"
+    best = "best"
+
+
+Panel = "Quality and limits"
+
+
+def coarsen(
+    graph: Annotated[
+        Path, typer.Argument(help="Graph file, or with --lift a folder made before.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder (or file) to make.")],
+    ratio: Annotated[
+        float | None, typer.Option(help="Share of the nodes each level keeps.")
+    ] = None,
+    num_clusters: Annotated[
+        int | None, typer.Option(help="Exact number of clusters instead.")
+    ] = None,
+    levels: Annotated[int, typer.Option(help="Number of levels.")] = 1,
+    method: Annotated[
+        str, typer.Option(help="multilevel, ward, kmeans, or a rival's name.")
+    ] = "multilevel",
+    kernel: Annotated[Kernel, typer.Option(help="Similarity.")] = Kernel.rw,
+    mass: Annotated[
+        str | None, typer.Option(help="degree or uniform; by default the kernel's.")
+    ] = None,
+    preset: Annotated[Preset, typer.Option(help="Effort.")] = Preset.best,
+    spectral_weight: Annotated[
+        float, typer.Option(help="Extra care for the spectrum.", rich_help_panel=Panel)
+    ] = 0.0,
+    connected: Annotated[
+        bool, typer.Option("--connected", help="Connected clusters only.")
+    ] = False,
+    max_cluster_mass: Annotated[
+        float | None, typer.Option(help="Largest share of the mass of a cluster.")
+    ] = None,
+    eigenvalues: Annotated[
+        int, typer.Option(help="Eigenvalues to compare in the report; 0: none.")
+    ] = 0,
+    format: Annotated[
+        str, typer.Option(help="Format of the input; auto: by name.")
+    ] = "auto",
+    columns: Annotated[
+        str | None, typer.Option(help="Columns of a table: source,target[,weight].")
+    ] = None,
+    write: Annotated[
+        str, typer.Option(help="Coarse graph as npz, pt, metis, parquet, mtx (commas).")
+    ] = "npz",
+    seed: Annotated[int, typer.Option(help="Seed of ties.")] = 0,
+    num_threads: Annotated[
+        int | None, typer.Option(help="Threads; by default all cores.")
+    ] = None,
+    lift: Annotated[
+        Path | None,
+        typer.Option(help="Values of the clusters (.npy or text) to hand back."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what the run would need.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a folder made before.")
+    ] = False,
+    progress: Annotated[
+        bool | None,
+        typer.Option(
+            "--progress/--no-progress", help="A bar; by default in a terminal only."
+        ),
+    ] = None,
+) -> None:
+    """Coarsen a graph of any size and write clusters, coarse graph and report."""
+    with clean_errors():
+        if lift is not None:
+            _lift(graph, lift, out)
+            return
+        from pyg_pool.coarsen import coarsen as run
+        from pyg_pool.coarsen import read_graph
+        from pyg_pool.coarsen.estimate import estimate
+        from pyg_pool.coarsen.write import check_free
+
+        check_free(out, overwrite)
+        console.err_console.print(f"{escape(graph.name)}: {estimate(graph)}")
+        if dry_run:
+            return
+        names = None if columns is None else tuple(columns.split(","))
+        source = read_graph(graph, format=format, columns=names)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"method": method, "kernel": kernel.value}
+        rest = out.with_name(f"{out.name}.interrupted.npz")
+        with _stops_kindly(rest):
+            found = run(
+                source,
+                ratio=ratio,
+                num_clusters=num_clusters,
+                levels=levels,
+                mass=mass,
+                preset=preset.value,
+                spectral_weight=spectral_weight,
+                connected=connected,
+                max_cluster_mass=max_cluster_mass,
+                seed=seed,
+                num_threads=num_threads,
+                progress=sys.stderr.isatty() if progress is None else progress,
+                out=rest,
+                **options,
+            )
+        rest.unlink(missing_ok=True)
+        formats = tuple(word.strip() for word in write.split(",") if word.strip())
+        _finish(found, out, graph, formats, eigenvalues, overwrite)
+
+
+def _finish(
+    found: Coarsening,
+    out: Path,
+    graph: Path,
+    formats: tuple[str, ...],
+    eigenvalues: int,
+    overwrite: bool,
+) -> None:
+    """Write the folder and print the report."""
+    from pyg_pool.coarsen.write import write_folder
+
+    quality = None if found.kept is not None else found.quality(eigenvalues)
+    write_folder(
+        found,
+        out,
+        source=graph,
+        formats=formats,
+        figures=None if quality is None else quality.to_dict(),
+        extra=None if quality is None else lambda folder: _draw(found, quality, folder),
+        overwrite=overwrite,
+    )
+    table = Table("measure", title=escape(graph.name))
+    table.add_column("value", justify="right")
+    for row in [] if quality is None else quality.rows():
+        table.add_row(*row)
+    if found.levels > 1:
+        sizes = " → ".join(f"{n:,}" for n in (found.num_nodes, *found.sizes))
+        table.add_row("levels", sizes)
+    console.out_console.print(table)
+    console.out_console.print(f"Written to {escape(str(out))}", soft_wrap=True)
+
+
+def _draw(found: Coarsening, quality: Quality, folder: Path) -> None:
+    """Add the picture of the report where matplotlib is there."""
+    try:
+        from pyg_pool.view import draw_quality
+
+        parts = quality.to_dict()
+        levels = [
+            found.until(level).quality().to_dict() for level in range(1, found.levels)
+        ]
+        figure = draw_quality([*levels, parts] if levels else parts)
+    except ImportError as error:
+        console.err_console.print(f"No picture: {escape(str(error))}")
+        return
+    figure.savefig(folder / "quality.png", dpi=130)
+
+
+def _lift(folder: Path, values: Path, out: Path) -> None:
+    """Write the value of each original node's cluster."""
+    from pyg_pool.coarsen.write import lift_values
+
+    count = lift_values(folder, values, out)
+    console.out_console.print(
+        f"{count:,} nodes written to {escape(str(out))}", soft_wrap=True
+    )
+
+
+@contextmanager
+def _stops_kindly(rest: Path) -> Iterator[None]:
+    """Turn an interrupt into a message about what was kept, and exit code 130."""
+    previous = signal.signal(
+        signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT)
+    )
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        kept = f"; the last finished level is in {rest}" if rest.exists() else ""
+        console.err_console.print(f"Interrupted{escape(kept)}", soft_wrap=True)
+        raise typer.Exit(130) from error
+    finally:
+        signal.signal(signal.SIGTERM, previous)
