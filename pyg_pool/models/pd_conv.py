@@ -225,15 +225,13 @@ class _DualPart(_Part):
         # a . (W x) as (W a) . x: no copy of the rows for the scores.
         by_head = self.weight.view(-1, self.heads, 1, self.width)
         vectors = (by_head * self.att.view(self.heads, 2, self.width)).sum(-1)
-        node = x @ vectors.view(x.size(1), -1)
-        node = node.view(-1, self.heads, 2)
-        to_target, to_source = node.unbind(-1)
-        score = to_target.index_select(0, edges[1]) + to_source.index_select(
-            0, edges[0]
-        )
+        node = (x @ vectors.flatten(1)).view(-1, self.heads, 2)
+        at_target, at_source = node.unbind(-1)
+        score = at_target.index_select(0, edges[1])
+        score = score + at_source.index_select(0, edges[0])
         score = score.masked_fill(is_loop.unsqueeze(-1), -torch.inf)
         out, _ = self.weigh(score, x @ self.weight, edges)
-        return self.finish(out.view(x.size(0), -1))
+        return self.finish(out.flatten(1))
 
 
 class _PrimalPart(_Part):

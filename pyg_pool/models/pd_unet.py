@@ -141,7 +141,7 @@ class MeshUNet(Module):
         """Mean over the heads of the way down."""
         if self.heads == 1:
             return x
-        return x.view(x.size(0), self.heads, -1).mean(1)
+        return x.unflatten(1, (self.heads, -1)).mean(1)
 
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""

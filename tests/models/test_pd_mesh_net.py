@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from pyg_pool.mesh import Mesh, PrimalDualData, primal_dual_graph
+from pyg_pool.mesh import Mesh, PrimalDualData, generate_shape, primal_dual_graph
 from pyg_pool.models import MeshClassifier, MeshSegmenter, MeshUNet
 from tests.golden_files import FOLDER
 
@@ -113,4 +113,75 @@ def test_golden(name: str, backend: str) -> None:
 
 def test_names_are_there() -> None:
     assert len(NAMES) == 4
-    assert PrimalDualData is not None
+
+
+def shapes(*kinds: str) -> list[PrimalDualData]:
+    return [primal_dual_graph(generate_shape(kind)) for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", [MeshClassifier, MeshSegmenter, MeshUNet])
+def test_batch_is_its_members_one_by_one(kind: type) -> None:
+    model = kind(1, 7, 3, channels=(16, 16)).double().eval()
+    data = [
+        primal_dual_graph(generate_shape(kind), dtype=torch.double)
+        for kind in ("cup", "vase", "box")
+    ]
+    both = model(Batch.from_data_list(data))
+    torch.testing.assert_close(both, torch.cat([model(each) for each in data]))
+
+
+@pytest.mark.parametrize("kind", [MeshClassifier, MeshSegmenter, MeshUNet])
+def test_numbering_of_the_faces_does_not_matter(kind: type) -> None:
+    mesh = generate_shape("vase")
+    order = np.random.default_rng(0).permutation(mesh.num_faces)
+    model = kind(1, 7, 3, channels=(16, 16)).double().eval()
+    plain, mixed = (
+        model(primal_dual_graph(each, dtype=torch.double))
+        for each in (mesh, Mesh(mesh.vertices, mesh.faces[order]))
+    )
+    rows = plain if kind is MeshClassifier else plain[torch.from_numpy(order)]
+    torch.testing.assert_close(mixed, rows)
+
+
+def test_mesh_without_edges_has_a_row() -> None:
+    single = Mesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]])
+    nothing = Mesh(np.zeros((0, 3)), np.zeros((0, 3), dtype=int))
+    box = generate_shape("box").with_labels(None)
+    parts = [primal_dual_graph(m) for m in (box, single, nothing)]
+    model = MeshClassifier(1, 7, 3, channels=(16, 16)).eval()
+    out = model(Batch.from_data_list(parts))
+    zeros = model.fc2(model.fc1(torch.zeros(1, 48)).relu())
+    torch.testing.assert_close(out[1:], zeros.expand(2, -1))
+    torch.testing.assert_close(model(parts[1]), zeros)
+
+
+def test_readouts() -> None:
+    data, outs = shapes("vase")[0], []
+    for word in ("mean", "sum", "max"):
+        torch.manual_seed(0)
+        outs.append(MeshClassifier(1, 7, 3, channels=(16,), readout=word).eval()(data))
+    assert not torch.equal(outs[0], outs[1])
+    assert not torch.equal(outs[0], outs[2])
+    with pytest.raises(ValueError, match="readout='min'"):
+        MeshClassifier(1, 7, 3, readout="min")  # type: ignore[arg-type]
+
+
+def test_first_weights_are_the_authors() -> None:
+    torch.manual_seed(0)
+    model = MeshClassifier(1, 7, 30)
+    assert float(model.fc1.weight.detach().std()) == pytest.approx(0.02, rel=0.05)
+    assert float(model.fc1.bias.detach().abs().sum()) == 0.0
+    norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm1d)]
+    assert float(norms[0].weight.detach().mean()) == pytest.approx(1.0, abs=0.01)
+    assert float(norms[0].weight.detach().std()) == pytest.approx(0.02, rel=0.3)
+
+
+def test_segmenter_gives_one_label_a_cluster() -> None:
+    data = shapes("pot")[0]
+    model = MeshSegmenter(1, 7, 4, channels=(16, 16), block="res").eval()
+    result = model.run(data)
+    clusters = result.face_clusters[-1]
+    for cluster in range(0, int(clusters.max()) + 1, 7):
+        rows = result.out[clusters == cluster]
+        assert bool((rows == rows[0]).all())
+    assert repr(model).startswith("MeshSegmenter(1, 7, 4, channels=(16, 16)")
