@@ -194,7 +194,8 @@ def load_graphs(name: str, *, shuffled: bool = False) -> GraphInput:
     """Return one of the graph inputs, built once per process.
 
     Args:
-        name: ``"a"``, ``"b"``, ``"c"`` or ``"d"``.
+        name: ``"a"``, ``"b"``, ``"c"`` or ``"d"``, or ``"skew"`` for the segments as
+            graphs without edges.
         shuffled: Whether to renumber the nodes at random, which leaves every graph
             the same but its rows (and so the batch vector) in no order.
 
@@ -204,14 +205,27 @@ def load_graphs(name: str, *, shuffled: bool = False) -> GraphInput:
     Raises:
         ValueError: If the name is unknown.
     """
+    if name == "skew":
+        return _segments_as_graphs(load_segments(shuffled=shuffled))
     if name not in _MAKERS:
         raise ValueError(
             f"load_graphs got the name {name!r}, expected one of "
-            f"{', '.join(GRAPH_INPUTS)}; segments come from load_segments()."
+            f"{', '.join(GRAPH_INPUTS)}; segments are 'skew'."
         )
     if shuffled:
         return _shuffle_nodes(load_graphs(name))
     return _MAKERS[name](np.random.default_rng(SEED))
+
+
+def _segments_as_graphs(segments: SegmentInput) -> GraphInput:
+    """One graph without edges per segment."""
+    return GraphInput(
+        x=segments.x,
+        edge_index=torch.empty(2, 0, dtype=torch.long),
+        edge_weight=torch.empty(0),
+        batch=segments.index,
+        num_graphs=segments.sizes.numel(),
+    )
 
 
 def _power_law_sizes(count: int, largest: int, total: int) -> np.ndarray:
