@@ -158,7 +158,8 @@ def _normalised(norm: Any, x: Tensor) -> Tensor:
     )
     if is_training:
         with torch.no_grad():
-            norm.running_mean.copy_(mean)
-            norm.running_var.copy_(variance)
+            for kept, new in ((norm.running_mean, mean), (norm.running_var, variance)):
+                if kept is not new:  # half precision: the update went into a copy
+                    kept.copy_(new)
             norm.num_batches_tracked += 1
     return out

@@ -102,6 +102,8 @@ def similar_pairs(
     """
     if x.dtype in (torch.float16, torch.bfloat16):
         x = x.float()
+    if tau >= 1.0:  # which rounding may exceed, but no cosine does
+        return index.new_empty(2, 0)
     unit = unit_rows(x.detach())
     rows, ends = [index.new_empty(0)], [index.new_empty(2, 0)]
     for blocks, height in _blocks(index, num_groups, x.size(1), chunk_size, window):
