@@ -18,6 +18,7 @@ from pyg_pool.mesh.datasets import (
     PrincetonSegmentation,
 )
 from pyg_pool.mesh.dual_graph import primal_dual_graph
+from pyg_pool.mesh.face_to_primal_dual import FaceToPrimalDual
 from pyg_pool.mesh.feature_scaling import FeatureScaling
 from pyg_pool.mesh.formats import fan_triangles, read_mesh, write_mesh
 from pyg_pool.mesh.geometry import Mesh
@@ -47,6 +48,7 @@ __all__ = [
     "SHAPE_KINDS",
     "SHREC16",
     "CubeEngraving",
+    "FaceToPrimalDual",
     "FeatureScaling",
     "GraphRecipe",
     "HumanBody",

@@ -90,6 +90,8 @@ class PrimalDualData(Data):
             return self.num_dual_nodes
         if key == "batch_dual":
             return 1
+        if key == "face_index":  # leads to the faces of each mesh's own input
+            return 0
         return super().__inc__(key, value, *args, **kwargs)
 
     def __cat_dim__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:

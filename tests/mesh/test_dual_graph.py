@@ -213,3 +213,16 @@ def test_labels_and_types() -> None:
         primal_dual_graph(mesh, "D")
     with pytest.raises(ValueError, match=r"primal_features='areas'.*mean 'area'"):
         primal_dual_graph(mesh, primal_features="areas")
+
+
+def test_angles_are_those_of_trimesh() -> None:
+    trimesh = pytest.importorskip("trimesh")
+    mesh = surface(4, 8)
+    peer = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    sign = np.where(peer.face_adjacency_convex, 1, -1)
+    theirs = np.pi + sign * peer.face_adjacency_angles
+    pairs = np.sort(peer.face_adjacency, axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    graph = primal_dual_graph(mesh, dtype=torch.float64)
+    assert ends(graph, "A").tolist() == pairs[order].tolist()
+    np.testing.assert_allclose(graph.x_dual[:, 0], theirs[order], atol=1e-9)
