@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn import Dropout, LayerNorm, Linear, Module, ReLU, Sequential
 from torch.nn.functional import layer_norm, linear
 
-from pyg_pool.kernels.pairs import pair_logits
+from pyg_pool.kernels.cluster_scores import cluster_scores
+from pyg_pool.kernels.norm_sum import norm_sum
+from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
 
 __all__ = ["PairMLP", "ResidualMLP", "run_layers"]
 
@@ -80,7 +82,9 @@ class PairMLP(Module):
     @property
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
-        return next(self.parameters()).dtype
+        last: Any = self.mlp[-1]
+        dtype: torch.dtype = last.weight.dtype
+        return dtype
 
     def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
         """Returns one number per pair."""
@@ -93,6 +97,38 @@ class PairMLP(Module):
             return self._of(x, pairs)
         parts = pairs.split(max(CHUNK // max(x.size(1), 1), 1), dim=1)
         return torch.cat([self._of(x, part) for part in parts])
+
+    def mean_scores(
+        self,
+        x: Tensor,
+        links: Tensor,
+        logit: Tensor,
+        cluster: Tensor,
+        num_clusters: int,
+        *,
+        again: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Mean sigmoid and number of the links inside each cluster.
+
+        Args:
+            x: ``[N, F]`` features.
+            links: ``[2, P]`` pairs, which count twice, and loops, which count once.
+            logit: ``[P]`` their numbers.
+            cluster: ``[N]`` int64 cluster of each node.
+            num_clusters: Number of clusters.
+            again: Whether ``logit`` has no gradient, so that the numbers inside
+                clusters must be computed again where one is asked for.
+        """
+        if len(self.mlp) == 1 and again:
+            last: Any = self.mlp[0]
+            weight, bias = last.weight.view(-1).to(x.dtype), last.bias.to(x.dtype)
+            return cluster_scores(x, weight, bias, links, logit, cluster, num_clusters)
+        inside = links_inside(links, cluster)
+        links, logit = links.index_select(1, inside), logit.index_select(0, inside)
+        if again and torch.is_grad_enabled():
+            logit = self(x, links)
+        times = 2 - (links[0] == links[1]).long()
+        return link_scores(links, logit.sigmoid(), cluster, num_clusters, times=times)
 
     def _of(self, x: Tensor, pairs: Tensor) -> Tensor:
         rows = x.index_select(0, pairs[0]) * x.index_select(0, pairs[1])
@@ -127,4 +163,26 @@ class ResidualMLP(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Returns transformed rows."""
-        return run_layers([self.norm], x + run_layers(self.mlp, x))
+        return run_layers([self.norm], self._raised(x))
+
+    def group_sum(self, x: Tensor, group: Tensor, num_groups: int) -> Tensor:
+        """Returns the sum of the transformed rows of each group.
+
+        Args:
+            x: ``[N, F]`` rows.
+            group: ``[N]`` int64 group of each row.
+            num_groups: Number of groups.
+        """
+        scale, shift = self.norm.weight.to(x.dtype), self.norm.bias.to(x.dtype)
+        rows = self._raised(x)
+        return norm_sum(rows, scale, shift, self.norm.eps, group, num_groups)
+
+    def _raised(self, x: Tensor) -> Tensor:
+        """The input plus the MLP of it."""
+        if len(self.mlp) > 1:
+            return x + run_layers(self.mlp, x)
+        # One product instead of a product and a sum.
+        only: Any = self.mlp[0]
+        weight = only.weight.to(x.dtype)
+        eye = torch.eye(weight.size(0), dtype=x.dtype, device=x.device)
+        return linear(x, weight + eye, only.bias.to(x.dtype))

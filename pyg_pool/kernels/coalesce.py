@@ -10,7 +10,7 @@ from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.typing import OptTensor
 
-__all__ = ["coalesce"]
+__all__ = ["coalesce", "contract"]
 
 REDUCES = ("sum", "mean", "max", "min", "mul")
 
@@ -77,3 +77,51 @@ def coalesce(
         dim_size=merged.size(1),
         reduce=word,  # type: ignore[arg-type]
     )
+
+
+def contract(
+    edge_index: Tensor, cluster: Tensor, num_clusters: int
+) -> tuple[Tensor, Tensor]:
+    """The distinct edges between clusters, in order, and each edge's place there.
+
+    Args:
+        edge_index: Edges between nodes.
+        cluster: Cluster of each node.
+        num_clusters: Number of clusters.
+
+    Returns:
+        The edges between clusters, and the position of each given edge among them,
+        -1 inside a cluster.
+
+    Shapes:
+        edge_index: ``[2, E]`` int64; cluster: ``[N]`` int64; returns ``[2, E']``,
+        ``[E]``.
+
+    Note:
+        Cost: O(E + K) on the CPU, a sort of the edges between clusters elsewhere.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.coalesce import contract
+        >>> path = torch.tensor([[0, 1, 2], [1, 2, 3]])
+        >>> contract(path, torch.tensor([0, 0, 1, 1]), 2)
+        (tensor([[0],
+                [1]]), tensor([-1,  0, -1]))
+    """
+    if runs_numba("coalesce", edge_index.size(1), edge_index, cluster):
+        from pyg_pool.kernels import coalesce_numba
+
+        found = coalesce_numba.contract(
+            edge_index.contiguous().numpy(), cluster.contiguous().numpy(), num_clusters
+        )
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+    ends = cluster.index_select(0, edge_index.reshape(-1)).view(2, -1)
+    kept = (ends[0] != ends[1]).nonzero().view(-1)
+    ends = ends.index_select(1, kept)
+    key, order = torch.sort(ends[0] * num_clusters + ends[1])
+    new = torch.ones_like(key, dtype=torch.bool)
+    new[1:] = key[1:] != key[:-1]
+    merged = ends.index_select(1, order.index_select(0, new.nonzero().view(-1)))
+    place = new.long().cumsum(0) - 1
+    slot = edge_index.new_full((edge_index.size(1),), -1)
+    return merged, slot.index_copy(0, kept.index_select(0, order), place)

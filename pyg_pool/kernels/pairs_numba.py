@@ -67,9 +67,10 @@ def distinct_pairs(edge_index: Array, num_nodes: int) -> Array:
 @njit(nogil=True, cache=True, fastmath=LOOSE)
 def logits(x: Array, pairs: Array, weight: Array, out: Array) -> None:
     """Writes the weighted inner product of each pair of rows."""
+    zero = x.dtype.type(0)
     for e in range(out.size):
         a, b = x[pairs[0, e]], x[pairs[1, e]]
-        total = weight[0] * 0
+        total = zero
         for f in range(weight.size):
             total += a[f] * b[f] * weight[f]
         out[e] = total
@@ -83,8 +84,58 @@ def logits_backward(
     """Adds the gradients of the rows and of the weights."""
     for e in range(grad.size):
         i, j, slope = pairs[0, e], pairs[1, e], grad[e]
+        a, b, up, down = x[i], x[j], grad_x[i], grad_x[j]
+        # Few arrays at a time, so that the loops run in vector registers.
         for f in range(weight.size):
-            up = slope * weight[f]
-            grad_weight[f] += slope * x[i, f] * x[j, f]
-            grad_x[i, f] += up * x[j, f]
-            grad_x[j, f] += up * x[i, f]
+            grad_weight[f] += slope * a[f] * b[f]
+        for f in range(weight.size):
+            up[f] += slope * weight[f] * b[f]
+        for f in range(weight.size):
+            down[f] += slope * weight[f] * a[f]
+
+
+@njit(nogil=True, cache=True)
+def cluster_scores(
+    links: Array, logit: Array, cluster: Array, mean: Array, count: Array, slope: Array
+) -> None:
+    """Writes mean and number of the scores inside clusters, and their slopes."""
+    one = logit.dtype.type(1)
+    for e in range(logit.size):
+        i, j = links[0, e], links[1, e]
+        c = cluster[i]
+        slope[e] = 0
+        if c != cluster[j]:
+            continue
+        times = one if i == j else one + one
+        score = one / (one + np.exp(-logit[e]))
+        mean[c] += times * score
+        count[c] += times
+        slope[e] = times * score * (one - score)
+    for c in range(count.size):
+        if count[c] == 0:
+            mean[c], count[c] = 1, 1
+        mean[c] /= count[c]
+
+
+@njit(nogil=True, cache=True, fastmath=LOOSE)
+def cluster_scores_backward(
+    x: Array, weight: Array, links: Array, cluster: Array, slope: Array, grad: Array,
+    grad_x: Array, grad_weight: Array,
+) -> float:  # fmt: skip
+    """Adds the gradients of rows and weights; returns that of the offset."""
+    total = 0.0
+    for e in range(slope.size):
+        if slope[e] == 0:
+            continue
+        i, j = links[0, e], links[1, e]
+        step = slope[e] * grad[cluster[i]]
+        total += step
+        a, b, up, down = x[i], x[j], grad_x[i], grad_x[j]
+        # Few arrays at a time, so that the loops run in vector registers.
+        for f in range(weight.size):
+            grad_weight[f] += step * a[f] * b[f]
+        for f in range(weight.size):
+            up[f] += step * weight[f] * b[f]
+        for f in range(weight.size):
+            down[f] += step * weight[f] * a[f]
+    return total

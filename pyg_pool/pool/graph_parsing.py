@@ -18,17 +18,15 @@ from torch import Tensor
 from torch.nn import LayerNorm, Linear
 from torch_geometric.nn.pool.connect import ConnectOutput
 
-from pyg_pool.core import Pooling, PoolOutput, Selection, connect, reduce
+from pyg_pool.core import Pooling, PoolOutput, Selection
 from pyg_pool.core.blocks import PairMLP, ResidualMLP
+from pyg_pool.core.connect import pooled_batch
 from pyg_pool.core.naming import rename_on_load, spell_call
 from pyg_pool.core.parsing import Multiplier, Parsing
 from pyg_pool.errors import check_choice
-from pyg_pool.kernels.pairs import (
-    distinct_pairs,
-    drop_pairs,
-    link_scores,
-    links_inside,
-)
+from pyg_pool.kernels import segment_reduce
+from pyg_pool.kernels.coalesce import contract
+from pyg_pool.kernels.pairs import distinct_pairs, drop_pairs
 from pyg_pool.kernels.parse import dominant_links, link_components, parse, rounded
 from pyg_pool.typing import OptTensor
 
@@ -184,12 +182,9 @@ class GraphParsingPooling(Pooling):
         if resting is not None:
             choice = choice.masked_fill(resting.index_select(0, links[0]), torch.nan)
         cluster, count = link_components(self._choice(choice, pairs, loops, size))
-        inside = links_inside(links, cluster)
-        links, logit = links.index_select(1, inside), logit.index_select(0, inside)
-        if torch.is_grad_enabled() and not once:
-            logit = self.edge_net(x, links)
-        times = 2 - (links[0] == links[1]).long()
-        mean, number = link_scores(links, logit.sigmoid(), cluster, count, times=times)
+        mean, number = self.edge_net.mean_scores(
+            x, links, logit, cluster, count, again=not once
+        )
         selection = Selection(nodes, size, cluster, count, kind="hard")
         return Parsing(selection, mean, number, kept)
 
@@ -228,9 +223,11 @@ class GraphParsingPooling(Pooling):
 
     def reduce(self, x: Tensor, selection: Selection) -> Tensor:
         """DeepSets over the members of each cluster, before the multiplier."""
-        rows = x if self.pre is None else self.pre(x)
-        rows = reduce(rows, selection, "sum")
-        return rows if self.post is None else self.post(rows)
+        # Every node has its entry, in order: nothing need be picked.
+        groups = (selection.cluster_index, selection.num_clusters)
+        if self.pre is None or self.post is None:
+            return segment_reduce(x, groups[0], dim_size=groups[1])
+        return self.post(self.pre.group_sum(x, *groups))
 
     def connect(
         self,
@@ -240,16 +237,17 @@ class GraphParsingPooling(Pooling):
         batch: Tensor,
     ) -> ConnectOutput:
         """Edges between clusters, each once, with ones or merged attributes."""
-        if self.edge_reduce != "binary":
-            how = self.edge_reduce
-            return connect(selection, edge_index, edge_attr, reduce=how, batch=batch)
-        _check_scalar(edge_attr)
-        out = connect(selection, edge_index, batch=batch)
-        if edge_attr is not None:
-            out.edge_attr = edge_attr.new_ones(
-                out.edge_index.size(1), *edge_attr.shape[1:]
-            )
-        return out
+        cluster, size = selection.cluster_index, selection.num_clusters
+        edges, place = contract(edge_index, cluster, size)
+        if edge_attr is not None and self.edge_reduce == "binary":
+            _check_scalar(edge_attr)
+            edge_attr = edge_attr.new_ones(edges.size(1), *edge_attr.shape[1:])
+        elif edge_attr is not None:
+            kept = (place >= 0).nonzero().view(-1)
+            rows, place = edge_attr.index_select(0, kept), place.index_select(0, kept)
+            how: Any = self.edge_reduce
+            edge_attr = segment_reduce(rows, place, dim_size=edges.size(1), reduce=how)
+        return ConnectOutput(edges, edge_attr, pooled_batch(selection, batch))
 
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""

@@ -14,7 +14,7 @@ from torch_geometric import EdgeIndex
 from torch_geometric.utils import coalesce as pyg_coalesce
 
 from pyg_pool.kernels import coalesce, use_backend
-from pyg_pool.kernels.coalesce import REDUCES
+from pyg_pool.kernels.coalesce import REDUCES, contract
 
 SLOW: dict[str, Callable[[list[float]], float]] = {
     "sum": sum,
@@ -141,3 +141,19 @@ def test_compiled_equals_eager(reduce: str) -> None:
     for size in (7, 12):
         edges, weight = torch.randint(0, 4, (2, size)), torch.rand(size)
         torch.testing.assert_close(fast(edges, weight), run(edges, weight))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_contract_equals_relabel_and_coalesce(seed: int, backend: str) -> None:
+    chance = torch.Generator().manual_seed(seed)
+    edges = torch.randint(20, (2, 60), generator=chance)
+    cluster = torch.randint(6, (20,), generator=chance)
+    found, place = contract(edges, cluster, 6)
+    ends = cluster[edges]
+    between = ends[0] != ends[1]
+    assert torch.equal(found, coalesce(ends[:, between], num_nodes=6)[0])
+    assert torch.equal(place >= 0, between)
+    assert torch.equal(found[:, place[between]], ends[:, between])
+    nothing, place = contract(edges[:, :0], cluster, 6)
+    assert nothing.shape == (2, 0)
+    assert place.shape == (0,)

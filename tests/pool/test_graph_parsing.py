@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool import GraphParsingPooling
+from pyg_pool.core.blocks import PairMLP
 from pyg_pool.kernels import coalesce, connected_components
 from pyg_pool.kernels.pairs import link_scores
 from pyg_pool.kernels.parse import dominant_links
@@ -19,15 +20,13 @@ SYMMETRIC = [n for n in names("gpn", "parse_*") if "asymmetric" not in n]
 TWO_TYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 
 
-class Stored(torch.nn.Module):
+class Stored(PairMLP):
     """Scores that a golden gives, in place of the MLP."""
 
-    is_random = False
-
     def __init__(self, logits: Tensor) -> None:
-        super().__init__()
+        super().__init__(1, 2)
+        self.to(logits.dtype)
         self.logits = logits
-        self.dtype = logits.dtype
 
     def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
         return self.logits[pairs[0], pairs[1]]
