@@ -226,7 +226,7 @@ class MeshLog(Callback):
     def __init__(self, path: Path, name: str, *, progress: bool) -> None:
         self.path, self.name, self.progress = path, name, progress
         self._bar: Any = None
-        self._started = 0.0
+        self._started = self._rate = 0.0
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Open the bar where the run stands."""
@@ -241,8 +241,9 @@ class MeshLog(Callback):
         )
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Take the time."""
+        """Take the time, and the rate before it is changed for the next epoch."""
         self._started = time.perf_counter()
+        self._rate = float(trainer.optimizers[0].param_groups[0]["lr"])
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Write the line."""
@@ -251,7 +252,7 @@ class MeshLog(Callback):
         line = {
             "epoch": trainer.current_epoch,
             **{key: float(values[key]) for key in names if key in values},
-            "lr": trainer.optimizers[0].param_groups[0]["lr"],
+            "lr": self._rate,
             "seconds": round(time.perf_counter() - self._started, 4),
         }
         append_metrics(self.path, line)

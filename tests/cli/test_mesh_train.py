@@ -1,0 +1,97 @@
+"""``pyg-pool mesh train`` and ``predict``: from a folder to labels of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pyg_pool.mesh import read_labels, read_mesh, write_mesh
+from tests.train.mesh_runs import vessel, write_parts
+
+pytest.importorskip("typer")
+pytest.importorskip("lightning")
+
+SMALL = (
+    "--channels", "8,8", "--norm-groups", 2, "--epochs", 1, "--batch-size", 2,
+    "--device", "cpu", "--threads", 1,
+)  # fmt: skip
+
+
+def call(*words: object) -> SimpleNamespace:
+    from typer.testing import CliRunner
+
+    from pyg_pool.cli.app import app
+
+    result = CliRunner().invoke(app, ["mesh", *map(str, words)])
+    return SimpleNamespace(code=result.exit_code, out=result.stdout, err=result.stderr)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on two categories."""
+    root = tmp_path_factory.mktemp("data")
+    for name in ("jars", "urns"):
+        write_parts(root, name)
+    out = root / "run"
+    done = call(
+        "train", "--data", root, "--categories", "jars,urns", "--task",
+        "segmentation", "--out", out, *SMALL,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    for word in ("urns-seed0", "by area", "mean", "majority"):
+        assert word in done.out
+    return out
+
+
+def test_labels_of_a_file(run: Path, tmp_path: Path) -> None:
+    mesh = tmp_path / "a.off"
+    write_mesh(mesh, vessel("vase", 5))
+    done = call("predict", mesh, "--model", run / "urns-seed0")
+    assert done.code == 0, done.err
+    given = read_mesh(mesh, clean=False)
+    assert read_labels(tmp_path / "a.seg", given).shape == (given.num_faces,)
+    again = call("predict", mesh, "--model", run / "urns-seed0" / "last.ckpt")
+    assert again.code == 2
+    assert "expected a new" in " ".join(again.err.split())
+    picture = tmp_path / "a.png"
+    done = call(
+        "predict", mesh, "--model", run / "urns-seed0", "--out", tmp_path / "b.npy",
+        "--num-faces", 150, "--picture", picture,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "simplified from" in done.out
+    assert picture.stat().st_size > 1000
+    assert (tmp_path / "b.npy").exists()
+
+
+def test_class_of_a_file(tmp_path: Path) -> None:
+    for kind in ("vase", "box"):
+        for part in ("train", "test"):
+            folder = tmp_path / "data" / kind / part
+            folder.mkdir(parents=True)
+            for seed in (1, 2):
+                write_mesh(folder / f"{seed}.obj", vessel(kind, seed))
+    out = tmp_path / "run"
+    done = call("train", "--data", tmp_path / "data", "--out", out, *SMALL)
+    assert done.code == 0, done.err
+    file = tmp_path / "data" / "box" / "test" / "1.obj"
+    done = call("predict", file, "--model", out)
+    assert done.code == 0, done.err
+    assert "vase" in done.out
+    assert "%" in done.out
+    resumed = call("train", "--out", out, "--resume", "--epochs", 2)
+    assert resumed.code == 0, resumed.err
+
+
+def test_mistakes(run: Path, tmp_path: Path) -> None:
+    done = call("train", "--out", tmp_path / "run")
+    assert done.code == 2
+    assert "no option 'data'" in done.err
+    done = call("predict", tmp_path / "no.off", "--model", run)
+    assert done.code == 2
+    assert "2 files last.ckpt" in " ".join(done.err.split())
+    done = call("predict", tmp_path / "no.off", "--model", run / "urns-seed0")
+    assert done.code == 2
+    assert "no.off" in done.err
