@@ -79,24 +79,27 @@ def draw_mesh(
         layers.append(cluster_layer(name, face_values(cluster, len(mesh.faces), name)))
     view = _project(np.asarray(mesh.vertices), up, azimuth, elevation)
     seen = _front(view, np.asarray(mesh.faces))
-    legend = next((layer for layer in layers if layer.texts), None)
-    lines = 0 if legend is None else math.ceil(len(legend.texts) / 8) + 1
-    figure, axes = _canvas(len(layers), title, lines)
+    entries = _legend_entries(layers)
+    figure, axes = _canvas(len(layers), title, entries)
     for ax, layer in zip(axes, layers, strict=True):
         _draw(ax, view, np.asarray(mesh.faces), seen, layer)
-    if legend is not None:
-        _legend(figure, layers)
+    if entries:
+        _legend(figure, entries)
     return figure
 
 
-def _canvas(number: int, title: str | None, lines: int) -> tuple[Figure, list[Axes]]:
+def _canvas(
+    number: int, title: str | None, entries: list[tuple[str, str]]
+) -> tuple[Figure, list[Axes]]:
     """Return a figure with frameless square axes, and room for title and legend."""
     columns = min(number, int(_WIDTH / (_SIDE + _GAP)))
     rows = -(-number // columns)
     columns = -(-number // rows)
-    width = columns * (_SIDE + _GAP) + _GAP
+    width = max(columns, 2) * (_SIDE + _GAP) + _GAP
+    indent = (width - columns * (_SIDE + _GAP) - _GAP) / 2
+    lines = math.ceil(len(entries) / _legend_columns(width, entries))
     head = 0.1 if title is None else _TITLE
-    height = head + rows * (_SIDE + _HEAD) + lines * _LINE + _GAP
+    height = head + rows * (_SIDE + _HEAD) + lines * _LINE + 2 * _GAP
     figure = require("matplotlib.figure", "view").Figure(
         figsize=(width, height), facecolor="white"
     )
@@ -105,7 +108,7 @@ def _canvas(number: int, title: str | None, lines: int) -> tuple[Figure, list[Ax
     axes = []
     for i in range(number):
         row, column = divmod(i, columns)
-        left = _GAP + column * (_SIDE + _GAP)
+        left = indent + _GAP + column * (_SIDE + _GAP)
         bottom = height - head - (row + 1) * (_SIDE + _HEAD)
         box = (left / width, bottom / height, _SIDE / width, _SIDE / height)
         ax = figure.add_axes(box)
@@ -188,10 +191,11 @@ def _rgb(colours: Sequence[str]) -> Floats:
     return np.array([to_rgb(colour) for colour in colours]).reshape(-1, 3)
 
 
-def _legend(figure: Figure, layers: Sequence[Layer]) -> None:
-    """Explain the colours of the classes, and of the errors, below the panels."""
-    patch: Any = require("matplotlib.patches", "view").Patch
-    labelled = next(layer for layer in layers if layer.texts)
+def _legend_entries(layers: Sequence[Layer]) -> list[tuple[str, str]]:
+    """Return colour and text of the classes that occur, and of the errors."""
+    labelled = next((layer for layer in layers if layer.texts), None)
+    if labelled is None:
+        return []
     used = {
         value
         for layer in layers
@@ -199,14 +203,25 @@ def _legend(figure: Figure, layers: Sequence[Layer]) -> None:
         for value in np.unique(layer.values).tolist()
     }
     entries = [(labelled.colours[i], labelled.texts[i]) for i in sorted(used)]
-    entries += [
+    return entries + [
         (layer.colours[1], layer.texts[1]) for layer in layers if layer.name == "errors"
     ]
+
+
+def _legend_columns(width: float, entries: Sequence[tuple[str, str]]) -> int:
+    """Return how many entries fit side by side."""
+    letters = max((len(text) for _, text in entries), default=0)
+    return max(1, min(len(entries), int(width / (0.75 + 0.075 * letters))))
+
+
+def _legend(figure: Figure, entries: Sequence[tuple[str, str]]) -> None:
+    """Explain the colours below the panels."""
+    patch: Any = require("matplotlib.patches", "view").Patch
     figure.legend(
         [patch(facecolor=colour) for colour, _ in entries],
         [text for _, text in entries],
         loc="lower center",
-        ncols=min(8, len(entries)),
+        ncols=_legend_columns(figure.get_figwidth(), entries),
         frameon=False,
         fontsize=9,
         labelcolor=_INK,

@@ -92,3 +92,15 @@ def test_what_does_not_fit_is_refused() -> None:
         draw_mesh(POT, clusters=[[0, 1, 2]])
     with pytest.raises(ValueError, match=r"up='w', expected one of"):
         draw_mesh(POT, up="w")
+
+
+@pytest.mark.parametrize("number", [3, 12])
+def test_legend_stays_inside(number: int) -> None:
+    names = [f"a part with a name {i}" for i in range(number)]
+    labels = np.arange(POT.num_faces) % number
+    figure = draw_mesh(Mesh(POT.vertices, POT.faces), truth=labels, names=names)
+    figure.savefig(io.BytesIO())
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert box.y1 <= figure.axes[0].get_window_extent().y0
