@@ -7,10 +7,12 @@ from pyg_pool.view.hierarchy import draw_hierarchy
 from pyg_pool.view.layout import graph_layout
 from pyg_pool.view.mesh import draw_mesh
 from pyg_pool.view.mesh_page import write_mesh_page
+from pyg_pool.view.parse_tree import draw_parse_tree
 
 __all__ = [
     "draw_hierarchy",
     "draw_mesh",
+    "draw_parse_tree",
     "draw_quality",
     "graph_layout",
     "write_mesh_page",
