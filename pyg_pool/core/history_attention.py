@@ -20,7 +20,11 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from pyg_pool.core.history_form import HistoryForm, sinusoids
-from pyg_pool.kernels.group_attention import AttentionGroups, group_attention
+from pyg_pool.kernels.group_attention import (
+    AttentionGroups,
+    group_attention,
+    self_attention,
+)
 from pyg_pool.kernels.layer_mix import History, group_scale, layer_dots, mix_layers
 from pyg_pool.kernels.layer_weights import LARGEST, layer_weights
 from pyg_pool.kernels.segment import segment_count
@@ -208,8 +212,7 @@ def mutual(qkv: Tensor, nodes: NodeRows) -> Tensor:
     """
     width = qkv.size(1) // 3
     groups = nodes.groups(nodes.index, nodes.index, 2, width)
-    q, k, v = qkv.split(width, 1)
-    return group_attention(q, k, v, groups)
+    return self_attention(qkv, groups)
 
 
 def induced(

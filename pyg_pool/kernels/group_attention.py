@@ -6,43 +6,24 @@ memory is O(sum of group size times chunk) in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_pool.kernels.attention_blocks import AttentionBlock, attention_blocks
-from pyg_pool.kernels.dispatch import is_traced
+from pyg_pool.kernels.attention_native import (
+    AttentionGroups,
+    blocks_of,
+    native_backward,
+    native_forward,
+    slope_limit,
+)
+from pyg_pool.kernels.attention_twin import OrderedRows, twin_backward, twin_forward
+from pyg_pool.kernels.derive import gradients
+from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.typing import OptTensor
 
-__all__ = ["AttentionGroups", "group_attention"]
-
-
-@dataclass(frozen=True)
-class AttentionGroups:
-    """Which queries see which keys, and how.
-
-    Args:
-        query: ``[Q]`` int64 group of each query, in any order.
-        key: ``[K]`` int64 group of each key; the same object where it is the same.
-        size: Number of groups.
-        factor: ``[B]`` factor of the inner products of each group.
-        heads: Number of heads, a divisor of the width.
-        chunk_size: Weights per key that are held at a time.
-        dropout: Rate at which weights are dropped.
-        seed: ``[1]`` int64 seed of the dropout; needed where there is any.
-    """
-
-    query: Tensor
-    key: Tensor
-    size: int
-    factor: Tensor
-    heads: int = 1
-    chunk_size: int = 256
-    dropout: float = 0.0
-    seed: OptTensor = None
+__all__ = ["AttentionGroups", "group_attention", "self_attention"]
 
 
 def group_attention(q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups) -> Tensor:
@@ -84,145 +65,103 @@ def group_attention(q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups) ->
         traced: Tensor = _attention_op(q, k, v, *parts)
         return traced
     if is_traced():
-        return _forward(q, k, v, groups, _blocks(groups))
+        return native_forward(q, k, v, groups, blocks_of(groups))
     out: Tensor = _GroupAttention.apply(q, k, v, groups)
     return out
 
 
+def self_attention(qkv: Tensor, groups: AttentionGroups) -> Tensor:
+    """The same for queries, keys and values side by side in one matrix.
+
+    Shapes:
+        qkv: ``[N, 3F]``; returns ``[N, F]``.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.group_attention import (
+        ...     AttentionGroups, self_attention
+        ... )
+        >>> index = torch.tensor([0, 0])
+        >>> groups = AttentionGroups(index, index, 1, torch.ones(1))
+        >>> self_attention(torch.tensor([[0.0, 0.0, 2.0], [0.0, 0.0, 4.0]]), groups)
+        tensor([[3.],
+                [3.]])
+    """
+    width = qkv.size(1) // 3
+    # The twin writes the gradients where they belong, without a copy.
+    in_order = groups.key is groups.query and not is_traced()
+    if in_order and _takes_numba(qkv, groups):
+        out: Tensor = _SelfAttention.apply(qkv, groups)
+        return out
+    q, k, v = qkv.split(width, 1)
+    return group_attention(q, k, v, groups)
+
+
+class _SelfAttention(torch.autograd.Function):
+    """The compiled twin on one matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv: Tensor, groups: AttentionGroups) -> Tensor:
+        ctx.groups, ctx.rows = groups, OrderedRows.of(groups)
+        q, k, v = qkv.detach().split(qkv.size(1) // 3, 1)
+        out, top, total = twin_forward(q, k, v, groups, ctx.rows)
+        ctx.save_for_backward(qkv, top, total)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, None]:
+        qkv, *kept = ctx.saved_tensors
+        q, k, v = qkv.split(qkv.size(1) // 3, 1)
+        if torch.is_grad_enabled():
+            out = native_forward(q, k, v, ctx.groups, blocks_of(ctx.groups))
+            return gradients(out, [qkv], grad)[0], None
+        limit = slope_limit(qkv.dtype)
+        if ctx.rows.query_order is None:
+            into = torch.zeros_like(qkv)
+            twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit, into)
+            return into, None
+        found = twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit)
+        return torch.cat(found, 1), None
+
+
 class _GroupAttention(torch.autograd.Function):
-    """Keeps queries, keys and values only."""
+    """Keeps queries, keys and values, and with numba two numbers per query and head."""
 
     @staticmethod
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups
     ) -> Tensor:
-        ctx.groups, ctx.blocks = groups, _blocks(groups)
+        ctx.groups, ctx.rows = groups, None
+        if _takes_numba(q, groups):
+            ctx.rows = OrderedRows.of(groups)
+            out, top, total = twin_forward(q, k, v, groups, ctx.rows)
+            ctx.save_for_backward(q, k, v, top, total)
+            return out
+        ctx.blocks = blocks_of(groups)
         ctx.save_for_backward(q, k, v)
-        return _forward(q, k, v, groups, ctx.blocks)
+        return native_forward(q, k, v, groups, ctx.blocks)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        q, k, v = ctx.saved_tensors
+    def backward(
+        ctx: Any, grad: Tensor
+    ) -> tuple[OptTensor, OptTensor, OptTensor, None]:
+        q, k, v, *kept = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives: only torch's operations do
-            out = _forward(q, k, v, ctx.groups, ctx.blocks)
-            first = torch.autograd.grad(out, (q, k, v), grad, create_graph=True)
+            blocks = blocks_of(ctx.groups)
+            out = native_forward(q, k, v, ctx.groups, blocks)
+            first = gradients(out, [q, k, v], grad)
             return first[0], first[1], first[2], None
-        return *_backward(q, k, v, grad, ctx.groups, ctx.blocks), None
+        if ctx.rows is not None:
+            limit = slope_limit(q.dtype)
+            found = twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit)
+            return *found, None
+        return *native_backward(q, k, v, grad, ctx.groups, ctx.blocks), None
 
 
-def _blocks(groups: AttentionGroups) -> list[AttentionBlock]:
-    return attention_blocks(groups.query, groups.key, groups.size)
-
-
-def _chunks(
-    groups: AttentionGroups, blocks: list[AttentionBlock]
-) -> Iterator[tuple[AttentionBlock, torch.Generator | None]]:
-    """Parts of all blocks; a generator of dropout that starts anew for every pass."""
-    chance = None
-    if groups.dropout > 0.0 and groups.seed is not None:
-        chance = torch.Generator(groups.query.device)
-        chance.manual_seed(int(groups.seed))
-    for block in blocks:
-        for chunk in block.chunks(max(groups.chunk_size // groups.heads, 1)):
-            yield chunk, chance
-
-
-def _heads(x: Tensor, rows: Tensor, here: Tensor, heads: int) -> Tensor:
-    """Padded rows of all heads, ``[G, H, P, D]``, zeros where padded."""
-    taken = x.index_select(0, rows.reshape(-1)).view(*rows.shape, heads, -1)
-    # A NaN in a row that pads must not reach the group.
-    return taken.masked_fill(~here[..., None, None], 0.0).transpose(1, 2)
-
-
-def _weights(q: Tensor, k: Tensor, factor: Tensor, chunk: AttentionBlock) -> Tensor:
-    """Attention weights of padded queries and keys, ``[G, H, P, K]``."""
-    products = q @ k.transpose(-1, -2)
-    products = products.masked_fill(~chunk.key_here[:, None, None], -torch.inf)
-    # The factor comes last: times a large one, both of two products may be infinite.
-    top = products.detach().amax(-1, keepdim=True)
-    return ((products - top) * factor).softmax(-1)
-
-
-def _kept(weights: Tensor, rate: float, chance: torch.Generator | None) -> OptTensor:
-    """Factors of dropout, or nothing."""
-    if chance is None:
-        return None
-    drawn = torch.rand(weights.shape, generator=chance, device=weights.device)
-    return (drawn >= rate).to(weights.dtype) / (1.0 - rate)
-
-
-def _forward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    groups: AttentionGroups,
-    blocks: list[AttentionBlock],
-) -> Tensor:
-    """The formula in differentiable operations."""
-    out, places = [q.new_zeros(0, q.size(1))], [groups.query[:0]]
-    for chunk, chance in _chunks(groups, blocks):
-        ours, keys, values, factor = _taken(q, k, v, chunk, groups)
-        weights = _weights(ours, keys, factor, chunk)
-        kept = _kept(weights, groups.dropout, chance)
-        weights = weights if kept is None else weights * kept
-        rows = (weights @ values).transpose(1, 2).reshape(-1, q.size(1))
-        here = chunk.query_here.reshape(-1).nonzero().view(-1)
-        out.append(rows.index_select(0, here))
-        places.append(chunk.query.reshape(-1).index_select(0, here))
-    return q.new_zeros(q.shape).index_copy(0, torch.cat(places), torch.cat(out))
-
-
-def _taken(
-    q: Tensor, k: Tensor, v: Tensor, chunk: AttentionBlock, groups: AttentionGroups
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Padded queries, keys and values, and the factor of each group."""
-    return (
-        _heads(q, chunk.query, chunk.query_here, groups.heads),
-        _heads(k, chunk.key, chunk.key_here, groups.heads),
-        _heads(v, chunk.key, chunk.key_here, groups.heads),
-        groups.factor.index_select(0, chunk.groups)[:, None, None, None],
-    )
-
-
-def _backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    grad: Tensor,
-    groups: AttentionGroups,
-    blocks: list[AttentionBlock],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients in closed form, with the weights computed anew."""
-    limit = slope_limit(q.dtype)
-    grads = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    for chunk, chance in _chunks(groups, blocks):
-        ours, keys, values, factor = _taken(q, k, v, chunk, groups)
-        weights = _weights(ours, keys, factor, chunk)
-        up = _heads(grad, chunk.query, chunk.query_here, groups.heads)
-        slope = up @ values.transpose(-1, -2)
-        kept = _kept(weights, groups.dropout, chance)
-        mixed = weights if kept is None else weights * kept
-        slope = slope if kept is None else slope * kept
-        slope = weights * (slope - (slope * weights).sum(-1, keepdim=True)) * factor
-        slope = slope.clamp(-limit, limit)
-        _add(grads[0], chunk.query, chunk.query_here, slope @ keys)
-        _add(grads[1], chunk.key, chunk.key_here, slope.transpose(-1, -2) @ ours)
-        _add(grads[2], chunk.key, chunk.key_here, mixed.transpose(-1, -2) @ up)
-    return grads
-
-
-def slope_limit(dtype: torch.dtype) -> float:
-    """Largest slope of a product of large numbers; beyond it, it is rounding error."""
-    return float(torch.finfo(dtype).max ** 0.4)
-
-
-def _add(total: Tensor, rows: Tensor, here: Tensor, part: Tensor) -> None:
-    """Adds padded rows of all heads in place; each row occurs once."""
-    flat = part.transpose(1, 2).reshape(-1, total.size(1))
-    inside = here.reshape(-1).nonzero().view(-1)
-    places = rows.reshape(-1).index_select(0, inside)
-    fresh = total.index_select(0, places) + flat.index_select(0, inside)
-    total.index_copy_(0, places, fresh)
+def _takes_numba(q: Tensor, groups: AttentionGroups) -> bool:
+    if q.dtype != torch.float32 or groups.dropout > 0.0:
+        return False
+    return runs_numba("group_attention", q.numel(), q, groups.query)
 
 
 def _parts_of(groups: AttentionGroups) -> tuple[Any, ...]:
@@ -247,7 +186,7 @@ def _attention_op(
     seed: Tensor | None, size: int, heads: int, chunk_size: int, dropout: float,
 ) -> Tensor:  # fmt: skip
     groups = _groups_of(query, key, factor, seed, size, heads, chunk_size, dropout)
-    return _forward(q, k, v, groups, _blocks(groups))
+    return native_forward(q, k, v, groups, blocks_of(groups))
 
 
 @torch.library.custom_op("pyg_pool::group_attention_backward", mutates_args=())
@@ -257,7 +196,7 @@ def _attention_backward_op(
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     groups = _groups_of(query, key, factor, seed, size, heads, chunk_size, dropout)
-    return _backward(q, k, v, grad, groups, _blocks(groups))
+    return native_backward(q, k, v, grad, groups, blocks_of(groups))
 
 
 @_attention_op.register_fake

@@ -12,7 +12,11 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from pyg_pool.kernels import use_backend
-from pyg_pool.kernels.group_attention import AttentionGroups, group_attention
+from pyg_pool.kernels.group_attention import (
+    AttentionGroups,
+    group_attention,
+    self_attention,
+)
 
 QUERY = torch.tensor([2, 0, 0, 2, 0, 1, 2])
 KEY = torch.tensor([0, 2, 2, 0, 2])
@@ -69,6 +73,24 @@ def test_many_sizes(dtype: torch.dtype, backend: str) -> None:
     reference = torch.autograd.grad(wanted.square().sum(), (q, k, v))
     for grad, other in zip(found, reference, strict=True):
         assert_close(grad, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_one_matrix_of_queries_keys_and_values(is_sorted: bool, backend: str) -> None:
+    index = torch.randint(4, (40,))
+    index = index.sort().values if is_sorted else index
+    qkv = torch.randn(40, 18).requires_grad_()
+    given = AttentionGroups(index, index, 5, torch.rand(5) + 0.5, 2)
+    out = self_attention(qkv, given)
+    cotangent = torch.randn_like(out)
+    wanted = group_attention(*qkv.split(6, 1), given)
+    assert_close(out, wanted)
+    (found,) = torch.autograd.grad(out, qkv, cotangent, create_graph=True)
+    (reference,) = torch.autograd.grad(wanted, qkv, cotangent, create_graph=True)
+    assert_close(found, reference, atol=1e-5, rtol=1e-5)
+    (second,) = torch.autograd.grad(found.square().sum(), qkv)
+    (other,) = torch.autograd.grad(reference.square().sum(), qkv)
+    assert_close(second, other, atol=1e-4, rtol=1e-4)
 
 
 def test_derivatives(backend: str) -> None:
