@@ -7,7 +7,9 @@ The same network is trained once per pooling, all else being equal::
 
 A pooling is a word for the neighbours and one for the readout. Every finished run is
 one JSON line in ``extrapolation.jsonl``; a run that was stopped goes on from its last
-epoch when the same command is given again. ``--table`` shows what is there.
+epoch when the same command is given again. ``--table`` shows what is there: the test
+error after the last epoch, and that of the epoch with the lowest validation error,
+which is drawn like the training samples and says little about tests beyond them.
 """
 
 from __future__ import annotations
@@ -179,7 +181,8 @@ def run(
         for m in model.modules()
         if isinstance(m, GNPAggregation)
     ]
-    return {**state, "exponents_at_end": exponents}
+    last = {f"{t}_mape": errors(model, parts[t], task.batch)[1] for t in task.tests}
+    return {**state, "last": last, "exponents_at_end": exponents}
 
 
 def _epoch(
@@ -238,19 +241,25 @@ def finished(file: Path) -> dict[str, dict[str, Any]]:
     return {line["key"]: line for line in lines}
 
 
+def ordered(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Runs by task and size, those with the least test error first."""
+
+    def place(line: dict[str, Any]) -> tuple[str, str, float]:
+        return line["task"], line["size"], line["last"]["test_mape"]
+
+    return sorted(lines, key=place)
+
+
 def table(lines: Sequence[dict[str, Any]]) -> str:
-    """Test errors of all runs, best first per task."""
-    rows = ["task size pooling family seed epochs best test-MAPE-% others"]
-    by_task = sorted(
-        lines, key=lambda r: (r["task"], r["size"], r["best"]["test_mape"])
-    )
-    for line in by_task:
-        best = line["best"]
-        others = {k: round(v, 2) for k, v in best.items() if k.startswith("test_")}
-        words = [
-            line[k] for k in ("task", "size", "pooling", "family", "seed", "epoch")
+    """Test errors after the last epoch and the chosen one, best first per task."""
+    rows = ["task, size, pooling, family, seed, epochs: MAPE in % of the tests"]
+    for line in ordered(lines):
+        names = ("task", "size", "pooling", "family", "seed", "epoch")
+        found = [
+            f"{key} {value:.2f} (chosen {line['best'][key]:.2f})"
+            for key, value in line["last"].items()
         ]
-        rows.append(" ".join(map(str, [*words, best["epoch"], others])))
+        rows.append(" ".join(str(line[n]) for n in names) + ": " + ", ".join(found))
     return "\n".join(rows)
 
 

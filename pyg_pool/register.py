@@ -282,7 +282,7 @@ class ReadoutHead(torch.nn.Module):
         self.readouts = torch.nn.ModuleList(
             _history_readout(dim_in, dict(given.get(name, {})))
             if sees_layers
-            else _resolve(name, dict(given.get(name, {})))
+            else _resolve(name, dict(given.get(name, {})), dim_in)
             for name, sees_layers in zip(names, self.sees_layers, strict=True)
         )
         width = self._width(dim_in)
@@ -346,7 +346,9 @@ class ReadoutHead(torch.nn.Module):
         return batch.graph_feature, batch.y
 
 
-def _resolve(name: str, options: dict[str, Any]) -> Aggregation:
+def _resolve(name: str, options: dict[str, Any], width: int) -> Aggregation:
+    if _plain(name) in ("glot", "glotaggregation"):
+        options = {"in_channels": width, **options}
     try:
         return aggregation_resolver(name, **options)
     except (TypeError, ValueError) as error:

@@ -437,6 +437,17 @@ def test_head_finds_the_width(readout: Any, width: int, run: Any, cfg: Any) -> N
     assert weights[0].shape == (3, width)
 
 
+def test_glot_is_built_with_the_width(run: Any, cfg: Any) -> None:
+    graphgym = run(*HEAD, "pyg_pool.readout", "glot")
+    cfg.pyg_pool.readout_kwargs = type(cfg)({"glot": {"hidden_channels": 4}})
+    model = graphgym.create_model()
+    assert repr(model.model.post_mp.readouts[0]) == (
+        "GLOTAggregation(8, hidden_channels=4)"
+    )
+    pred, _ = model(a_batch())
+    assert pred.shape == (4, 3)
+
+
 def test_readout_options_come_from_the_file(run: Any, cfg: Any) -> None:
     with Path("config.yaml").open("a", encoding="utf-8") as file:
         file.write(

