@@ -75,6 +75,27 @@ def both_ways(pairs: Array, num_nodes: int) -> tuple[Array, Array]:
 
 
 @njit(nogil=True, cache=True)
+def _starts(source: Array, num_nodes: int) -> Array:
+    """Where the edges out of each node start, and the end of the last."""
+    start = np.zeros(num_nodes + 1, np.int64)
+    for e in range(source.size):
+        start[source[e] + 1] += 1
+    for v in range(num_nodes):
+        start[v + 1] += start[v]
+    return start
+
+
+@njit(nogil=True, cache=True)
+def _edges_of(edges: Array, edge_to_dual: Array, size: int, is_single: bool) -> Array:
+    """An edge of each dual node, the upward one of two."""
+    out = np.empty(size, np.int64)
+    for e in range(edges.shape[1]):
+        if not is_single or edges[0, e] < edges[1, e]:
+            out[edge_to_dual[e]] = e
+    return out
+
+
+@njit(nogil=True, cache=True)
 def dual_edges(
     edge_index: Array,
     edge_to_dual: Array,
@@ -86,22 +107,12 @@ def dual_edges(
     loops: bool,
 ) -> Array:
     """Edges between dual nodes, sorted by source and target."""
-    size = edge_index.shape[1]
-    start = np.zeros(num_nodes + 1, np.int64)
-    for e in range(size):
-        start[edge_index[0, e] + 1] += 1
-    for v in range(num_nodes):
-        start[v + 1] += start[v]
+    start = _starts(edge_index[0], num_nodes)
     total = num_dual if loops else 0
     for v in range(num_nodes):
         degree = start[v + 1] - start[v]
-        total += degree * (degree - 1)
-        if not is_single and not is_directed:
-            total += degree * (degree - 1)
-    edge_of = np.empty(num_dual, np.int64)
-    for e in range(size):
-        if not is_single or edge_index[0, e] < edge_index[1, e]:
-            edge_of[edge_to_dual[e]] = e
+        total += degree * (degree - 1) * (1 if is_single or is_directed else 2)
+    edge_of = _edges_of(edge_index, edge_to_dual, num_dual, is_single)
     out = np.empty((2, total), np.int64)
     k = 0
     for d in range(num_dual):

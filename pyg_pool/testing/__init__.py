@@ -23,6 +23,10 @@ from pyg_pool.testing.contract import (
     run_checks,
 )
 from pyg_pool.testing.gallery import GraphSample, gallery, random_batch, sample
+from pyg_pool.testing.primal_dual import (
+    check_primal_dual_pooling,
+    random_primal_dual,
+)
 from pyg_pool.testing.registry import poolings, readouts
 from pyg_pool.testing.watch import Watch, as_on_device
 
@@ -36,6 +40,7 @@ __all__ = [
     "Watch",
     "as_on_device",
     "check_pooling",
+    "check_primal_dual_pooling",
     "check_readout",
     "framework",
     "gallery",
@@ -43,6 +48,7 @@ __all__ = [
     "pooling",
     "poolings",
     "random_batch",
+    "random_primal_dual",
     "readout",
     "readouts",
     "sample",
