@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyg_pool.coarsen.api import coarsen, from_labels
+from pyg_pool.coarsen.batch import coarsen_batch
 from pyg_pool.coarsen.build import graph_from_edges, graph_from_rows
 from pyg_pool.coarsen.coarsening import Coarsening
 from pyg_pool.coarsen.graph import Graph
@@ -15,6 +16,7 @@ __all__ = [
     "Graph",
     "Quality",
     "coarsen",
+    "coarsen_batch",
     "from_labels",
     "graph_from_edges",
     "graph_from_rows",

@@ -34,7 +34,8 @@ Array = NDArray[Any]
 Preset = Literal["fast", "balanced", "best"]
 Kernel = Literal["rw", "normalized", "signless"]
 Groups = Sequence[Sequence[int]]
-HEAVY = 0.05
+# Share of the mass that a cluster should not exceed, and graphs that are told so.
+HEAVY, LARGE = 0.05, 1000
 
 
 @dataclass(eq=False)
@@ -92,7 +93,7 @@ def coarsen(
         edge_weight: Weights beside an ``edge_index``; all ``>= 0``, 0 for no edge.
         size: Number of nodes, where isolated nodes come last.
         symmetrize: For edges of one direction: ``"error"``, or ``"sum"``, ``"max"`` or
-            ``"mean"`` of both directions.
+            ``"mean"`` of both directions; symmetric edges stay as they are.
         duplicates: For equal edges: ``"sum"``, ``"max"``, ``"first"`` or ``"error"``.
         must_link: Groups of nodes that share a cluster.
         never_merge: Groups of nodes of which no two share a cluster.
@@ -256,7 +257,8 @@ def _pack(
     total = float(out.mass_of.sum())
     heaviest = float(out.mass.max()) if out.num_clusters else 0.0
     limit = max(HEAVY * total, 4 * total / max(out.num_clusters, 1))
-    if heaviest > limit and job.constraints.cap is None:
+    plain = job.recipe.method == "multilevel" and job.constraints.cap is None
+    if heaviest > limit and plain and out.num_nodes >= LARGE:
         warnings.warn(
             f"coarsen made a cluster of {heaviest / total:.0%} of the mass, expected "
             f"at most {HEAVY:.0%}; pass max_cluster_mass to forbid it.",

@@ -116,3 +116,43 @@ def single_moves(q: Array, m: Array, label: Array, n: int, limit: int) -> int:
         if moved == 0:
             break
     return total
+
+
+@njit(nogil=True, cache=True)
+def mgc_merges(a: Array, target: int) -> Array:
+    """Merges the pair of nearest normalised rows until ``target`` nodes are left.
+
+    ``a`` is overwritten. A merged node takes the last place; returns the final labels.
+    """
+    n = a.shape[0]
+    owner = np.arange(n)
+    size = n
+    while size > target:
+        rows = np.zeros((size, size))
+        for i in range(size):
+            total = a[i, :size].sum()
+            if total != 0:
+                rows[i] = a[i, :size] / total
+        left, right, least = 0, 1, np.inf
+        for i in range(size):
+            for j in range(i + 1, size):
+                gap = np.abs(rows[i] - rows[j]).sum()
+                if gap < least:
+                    left, right, least = i, j, gap
+        place = np.empty(size, np.int64)
+        count = 0
+        for i in range(size):
+            if i != left and i != right:
+                place[i] = count
+                count += 1
+        place[left] = count
+        place[right] = count
+        small = np.zeros((size - 1, size - 1))
+        for i in range(size):
+            for j in range(size):
+                small[place[i], place[j]] += a[i, j]
+        for i in range(n):
+            owner[i] = place[owner[i]]
+        size -= 1
+        a[:size, :size] = small
+    return owner

@@ -169,7 +169,10 @@ def _merge_leftovers(state: State, groups: Array, need: int, limits: Limits) -> 
     if limits.lock.size:
         free = limits.lock == FREE
     nodes = np.flatnonzero(free)
-    order = nodes[np.argsort(state.own[nodes] / state.mass[nodes], kind="stable")]
+    # Under a limit of mass, small ones first, or little would fit.
+    key = state.own[nodes] / state.mass[nodes]
+    key = state.mass[nodes] if limits.cap < np.inf else key
+    order = nodes[np.argsort(key, kind="stable")]
     pairs = order[: order.size // 2 * 2].reshape(-1, 2)[:need]
     if limits.cap < np.inf:
         pairs = pairs[state.mass[pairs].sum(axis=1) <= limits.cap]

@@ -148,6 +148,7 @@ def _refine_all(
         )
         levels.labels[-1] = label
         if len(levels.labels) == 1:
+            progress.refined(levels, None)
             break
         label = levels.labels.pop()
         progress.refined(levels, label)

@@ -69,8 +69,8 @@ class Progress:
         )
         self.history.append({"sweep": turn, "moved": moved, "objective": objective})
 
-    def refined(self, levels: Levels, label: Array) -> None:
-        """Called when a level's moves are done, ``label`` being theirs."""
+    def refined(self, levels: Levels, label: Array | None) -> None:
+        """Called when a level's moves are done, ``label`` being theirs if any."""
         self._levels, self.label = levels, label
 
     def level_done(self) -> None:

@@ -116,8 +116,8 @@ def _work(rows: Any, clusters: int, label: Array) -> tuple[Array, Array, Array]:
     """Room for the clusters around one node."""
     indptr = rows[0]
     widest = int(np.diff(indptr).max()) if indptr.size > 1 else 0
-    near = np.zeros(widest + 1, dtype=label.dtype)
-    return np.zeros(clusters, dtype=np.int32), near, np.zeros(widest + 1)
+    near = np.zeros(widest + 2, dtype=label.dtype)
+    return np.zeros(clusters, dtype=np.int32), near, np.zeros(widest + 2)
 
 
 def _exact(

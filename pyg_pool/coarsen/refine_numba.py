@@ -26,38 +26,37 @@ Triple = tuple[Array, Array, Array]
 TOLERANCE = 1e-12
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def near_clusters(
     i: int, rows: Rows, label: Array, mark: Array, near: Array, total: Array
-) -> tuple[int, float]:
-    """Clusters of the neighbours of a node, and its similarity to each.
+) -> int:
+    """A node's own cluster and those of its neighbours, and its similarity to each.
 
-    Returns their number and the similarity to the node's own cluster.
+    Returns their number; the own one comes first. Without a branch in the loop, as
+    none could be foretold. ``mark[k]`` is trusted only where ``near`` agrees.
     """
     indptr, indices, value, scale = rows
     weighted, scaled = value.size > 0, scale.size > 0
-    a = label[i]
-    count, inside = 0, 0.0
+    near[0] = label[i]
+    total[0] = 0.0
+    mark[label[i]] = 0
+    count = 1
     for e in range(indptr[i], indptr[i + 1]):
         j = indices[e]
-        w = np.float32(1.0)
+        w = 1.0
         if weighted:
-            w = value[e]
+            w = np.float64(value[e])
         if scaled:
             w *= scale[i] * scale[j]
         k = label[j]
-        if k == a:
-            inside += w
-            continue
         p = mark[k]
-        if p < count and near[p] == k:
-            total[p] += w
-        else:
-            mark[k] = count
-            near[count] = k
-            total[count] = w
-            count += 1
-    return count, inside
+        hit = (p < count) & (near[p] == k)
+        p = p if hit else count
+        near[p] = k
+        mark[k] = p
+        total[p] = (total[p] if hit else 0.0) + w
+        count += 0 if hit else 1
+    return count
 
 
 @njit(nogil=True, cache=True)
@@ -88,15 +87,16 @@ def propose(
         a = label[i]
         if active[i] == 0 or members[a] < 2:
             continue
-        count, inside = near_clusters(i, rows, label, mark, near, total)
-        if count == 0:
+        count = near_clusters(i, rows, label, mark, near, total)
+        if count == 1:
             continue
+        inside = total[0]
         m, q = mass[i], own[i]
         c_a, t_a = np.float64(record[a, 0]), np.float64(record[a, 1])
         loss = t_a - (t_a * c_a - 2 * inside - q) / (c_a - m)
         best, gain = -1, loss
         small_m, small_q = np.float32(m), np.float32(q)
-        for p in range(count):
+        for p in range(1, count):
             b = near[p]
             c_b = record[b, 0]
             new = (2 * total[p] + small_q - record[b, 1] * small_m) / (c_b + small_m)
@@ -157,7 +157,8 @@ def decide(
     a, m, q = label[i], node[0][i], node[1][i]
     if members[a] < 2:
         return -1, 0.0, 0.0
-    count, inside = near_clusters(i, rows, label, mark, near, total)
+    count = near_clusters(i, rows, label, mark, near, total)
+    inside = total[0]
     loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
     if points.shape[0] > 0:
         gap = 0.0
