@@ -53,12 +53,13 @@ def choose(
         if not options.get("consecutive", True) and {i, j} & used:
             continue
         most = options.get("max_cluster_size")
-        joined = groups[i] | groups[j]
-        if most is not None and len(joined) > most:
-            continue
+        if most is not None:
+            joined = groups[i] | groups[j]
+            if len(joined) > most:
+                continue
+            for face in joined:
+                groups[face] = joined
         used |= {i, j}
-        for face in joined:
-            groups[face] = joined
         taken.append((i, j))
         left[mesh[i]] -= 1
     return sorted(taken)
