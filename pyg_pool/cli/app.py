@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyg_pool.cli import coarsen, console, mesh, mesh_train
+from pyg_pool.cli import coarsen, console, mesh, mesh_train, wl
 from pyg_pool.cli.console import clean_errors
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ mesh.app.command()(mesh_train.train)
 mesh.app.command()(mesh_train.predict)
 app.add_typer(mesh.app, name="mesh")
 app.command("coarsen")(coarsen.coarsen)
+app.command("wl")(wl.wl)
 
 
 class Kind(str, Enum):
@@ -73,7 +74,7 @@ def train_graph(
     ] = None,
     model: Annotated[
         str | None,
-        _option("hierarchical", "hierarchical, unet, gpn, gcn or gin.", MODEL),
+        _option("hierarchical", "hierarchical, unet, gpn, gcn, gin or kl_gnn.", MODEL),
     ] = None,
     pool: Annotated[
         str | None,
@@ -94,6 +95,21 @@ def train_graph(
     ] = None,
     ratio: Annotated[
         float | None, _option("0.8", "Share of nodes each level keeps.", MODEL)
+    ] = None,
+    k: Annotated[
+        int | None, _option("1", "kl_gnn: power of the base, 1 or 2.", MODEL, "--k")
+    ] = None,
+    l: Annotated[  # noqa: E741
+        int | None, _option("1", "kl_gnn: number of labels.", MODEL, "--l")
+    ] = None,
+    domain: Annotated[
+        str | None, _option("distinct", "kl_gnn: distinct, star, dist<=2, …", MODEL)
+    ] = None,
+    encoding: Annotated[
+        str | None, _option("mark", "kl_gnn: mark, spd, resistance or none.", MODEL)
+    ] = None,
+    ego: Annotated[
+        int | None, _option("3", "kl_gnn: radius of the copies; 0: whole.", MODEL)
     ] = None,
     dropout: Annotated[
         float | None, _option("0.2", "Dropout probability.", MODEL)

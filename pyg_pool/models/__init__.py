@@ -11,6 +11,8 @@ from pyg_pool.models.hierarchical_classifier import (
 )
 from pyg_pool.models.history_gnn import HistoryGNN
 from pyg_pool.models.id_mpnn import IDMPNN
+from pyg_pool.models.id_ppgn import IDPPGN
+from pyg_pool.models.kl_gnn import KLGNN
 from pyg_pool.models.kl_local import LocalKLGNN
 from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.models.pd_mesh_net import (
@@ -22,6 +24,8 @@ from pyg_pool.models.pd_mesh_net import (
 
 __all__ = [
     "IDMPNN",
+    "IDPPGN",
+    "KLGNN",
     "ColumnStochasticConv",
     "GraphParsingNetwork",
     "GraphParsingOutput",

@@ -183,4 +183,4 @@ class IDMPNN(Module):
             scale = scale.repeat(count, 1)
         for conv in self.labels:
             z = conv(z, edges, scale)
-        return z.view(count, size, -1).mean(0)
+        return z.view(count, size, z.size(1)).mean(0)

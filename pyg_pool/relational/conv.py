@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch.nn import Dropout, Module
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 
-from pyg_pool.errors import PygPoolWarning, check_batch, check_features
-from pyg_pool.relational.copies import Copies, expand_copies, subset_copies
+from pyg_pool.errors import check_batch, check_choice, check_features
+from pyg_pool.relational.calls import call_base, check_chunks
+from pyg_pool.relational.copies import (
+    Copies,
+    edge_deletions,
+    expand_copies,
+    subset_copies,
+)
 from pyg_pool.relational.cost import check_cost, estimate_cost
 from pyg_pool.relational.labels import label_features, label_width
 from pyg_pool.relational.merge import merge_over_tuples
@@ -24,28 +27,9 @@ from pyg_pool.relational.pooling import CopyPooling, Pool
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 from pyg_pool.typing import OptTensor
 
-__all__ = ["RelationalPooling", "call_base"]
+__all__ = ["RelationalPooling"]
 
-
-def call_base(
-    base: Module,
-    x: Tensor,
-    edge_index: Tensor,
-    edge_attr: OptTensor,
-    batch: Tensor,
-    batch_size: int,
-) -> Tensor:
-    """Calls a PyG module with those of the arguments that it takes."""
-    names = inspect.signature(base.forward).parameters
-    given: dict[str, Any] = {}
-    for name in ("edge_attr", "edge_weight"):
-        if name in names and edge_attr is not None:
-            given[name] = edge_attr
-            break
-    sizes: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
-    given.update({name: value for name, value in sizes.items() if name in names})
-    out: Tensor = base(x, edge_index, **given)
-    return out
+POLICIES = ("mark", "delete_node", "delete_edge")
 
 
 class RelationalPooling(Module):
@@ -71,6 +55,8 @@ class RelationalPooling(Module):
         node_pool: Pooling over nodes.
         tuple_pool: Pooling over tuples.
         nested: Pooling for each position of the tuples.
+        policy: ``"mark"`` labels nodes, ``"delete_node"`` removes the root,
+            ``"delete_edge"`` makes a copy per edge without it; both label nothing.
         perms: Run every order of the labels and pool them node by node first.
         perm_pool: Pooling over the orders of the labels.
         cover: Add padded tuples for nodes in no tuple.
@@ -119,6 +105,7 @@ class RelationalPooling(Module):
         node_pool: str | Module = "sum",
         tuple_pool: str | Module = "mean",
         nested: Sequence[str | Module] | None = None,
+        policy: str = "mark",
         perms: bool = False,
         perm_pool: str | Module = "mean",
         cover: bool = True,
@@ -128,6 +115,10 @@ class RelationalPooling(Module):
         memory_limit: int | None = None,
     ) -> None:
         super().__init__()
+        check_choice("RelationalPooling", "policy", policy, POLICIES)
+        if policy != "mark":
+            encoding = "none"
+        self.policy = policy
         self.base, self.l, self.domain = base, l, domain
         self.ordered, self.encoding, self.dmax = ordered, encoding, dmax
         self.ego, self.ego_mode, self.perms, self.cover = ego, ego_mode, perms, cover
@@ -174,9 +165,9 @@ class RelationalPooling(Module):
         ).to(x.dtype)
         number = len(copies.tuples)
         if self.chunk_size is None or number <= self.chunk_size:
-            state = self._states(x, label, edge_attr, copies)
+            state = self._states(x, label, edge_attr, copies, edge_index)
             return self.pooling(state, copies, batch)
-        self._warn_of_chunks()
+        check_chunks(self.base, self.chunk_size, training=self.training)
         return self._in_chunks(x, label, edge_attr, copies, batch)
 
     def make_copies(
@@ -190,6 +181,8 @@ class RelationalPooling(Module):
         is_drawn = self.training or self.sample_in_eval
         number = self.num_samples if is_drawn else None
         ground = lay_ground(edge_index, batch, batch_size)
+        if self.policy == "delete_edge":
+            return edge_deletions(ground)
         cost = estimate_cost(
             ground,
             self.l,
@@ -210,10 +203,17 @@ class RelationalPooling(Module):
             num_samples=number,
             generator=generator,
         )
-        return expand_copies(ground, tuples, ego=self.ego, ego_mode=self.ego_mode)
+        gone = tuples.index[:, 0] if self.policy == "delete_node" else None
+        options: dict[str, Any] = {"ego": self.ego, "ego_mode": self.ego_mode}
+        return expand_copies(ground, tuples, without=gone, **options)
 
     def _states(
-        self, x: Tensor, label: Tensor, edge_attr: OptTensor, copies: Copies
+        self,
+        x: Tensor,
+        label: Tensor,
+        edge_attr: OptTensor,
+        copies: Copies,
+        graph_edges: OptTensor = None,
     ) -> Tensor:
         """What the base makes of each pair, ``[P, D]``."""
         rows = x.index_select(0, copies.pair_node)
@@ -222,8 +222,11 @@ class RelationalPooling(Module):
         orders = list(itertools.permutations(range(self.l))) if self.perms else []
         if len(orders) < 2 or not self.ordered:
             rows = torch.cat([rows, label], dim=-1)
-            index = copies.edge_index
-            return call_base(self.base, rows, index, attr, copies.pair_tuple, number)
+            more = None
+            if getattr(self.base, "takes_copies", False):
+                more = {"copies": copies, "graph_edges": graph_edges}
+            index, owner = copies.edge_index, copies.pair_tuple
+            return call_base(self.base, rows, index, attr, owner, number, more)
         every = [torch.cat([rows, each], -1) for each in reordered(label, copies)]
         shifts = torch.arange(len(orders), device=x.device)
         edges = copies.edge_index.repeat(1, len(orders))
@@ -270,23 +273,6 @@ class RelationalPooling(Module):
         if self.pooling.readout != "node":
             return self.pooling.over_nodes(state, part)
         return self.pooling.tuple_pool(state, part.pair_node, part.num_nodes)
-
-    def _warn_of_chunks(self) -> None:
-        """Warns of layers whose result depends on the chunks."""
-        if not self.training:
-            return
-        for module in self.base.modules():
-            is_random = isinstance(module, Dropout) and module.p > 0
-            if isinstance(module, _BatchNorm) or is_random:
-                warnings.warn(
-                    f"RelationalPooling got chunk_size={self.chunk_size} and a base "
-                    f"with {type(module).__name__} in training, expected layers that "
-                    f"treat every chunk alike; take a layer norm and no dropout, or "
-                    f"leave chunk_size out.",
-                    PygPoolWarning,
-                    stacklevel=3,
-                )
-                return
 
     def extra_repr(self) -> str:
         """The main options."""

@@ -6,18 +6,19 @@ flat index tensors; nothing is padded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
+from pyg_pool.kernels.pairs import distinct_pairs
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.neighbours import Balls, Lists, find_balls, join_lists
 from pyg_pool.relational.tuples import TupleSet
 
-__all__ = ["EGO_MODES", "Copies", "expand_copies"]
+__all__ = ["EGO_MODES", "Copies", "edge_deletions", "expand_copies"]
 
 EGO_MODES = ("root", "union", "intersection")
 
@@ -213,3 +214,28 @@ def subset_copies(copies: Copies, start: int, stop: int) -> Copies:
         copies.is_full,
         copies.num_nodes,
     )
+
+
+def edge_deletions(ground: Ground) -> Copies:
+    """A copy of the graph per edge, without that edge in either direction.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational.copies import edge_deletions
+        >>> from pyg_pool.relational.tuples import lay_ground
+        >>> path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> edge_deletions(lay_ground(path, None)).edge_id.tolist()
+        [2, 3, 0, 1]
+    """
+    pairs = distinct_pairs(ground.edge_index, ground.num_nodes)
+    graphs = ground.batch.index_select(0, pairs[0])
+    graphs, order = torch.sort(graphs, stable=True)
+    index = pairs.index_select(1, order).t().contiguous()
+    size = ground.start.numel() - 1
+    total = graphs.new_zeros(size).scatter_add_(0, graphs, torch.ones_like(graphs))
+    copies = expand_copies(ground, TupleSet(index, graphs, total, size))
+    ends = copies.pair_node[copies.edge_index]
+    gone = index.index_select(0, copies.pair_tuple[copies.edge_index[0]]).t()
+    kept = ~((ends == gone).all(dim=0) | (ends == gone.flip(0)).all(dim=0))
+    edges, ids = copies.edge_index[:, kept], copies.edge_id[kept]
+    return replace(copies, edge_index=edges, edge_id=ids, is_full=False)

@@ -122,7 +122,7 @@ class CopyGIN(Module):
         self.mlps, self.edges = ModuleList(), ModuleList()
         for layer in range(num_layers):
             width = hidden_channels if layer else in_channels
-            self.mlps.append(_mlp(width, hidden_channels, norm))
+            self.mlps.append(gin_mlp(width, hidden_channels, norm))
             if edge_channels:
                 self.edges.append(Linear(edge_channels, width))
 
@@ -150,7 +150,7 @@ class CopyGIN(Module):
         return x
 
 
-def _mlp(in_channels: int, out_channels: int, norm: str) -> Sequential:
+def gin_mlp(in_channels: int, out_channels: int, norm: str) -> Sequential:
     """Linear, normalisation, ReLU, linear."""
     layers: list[Module] = [Linear(in_channels, out_channels)]
     if norm == "batch":

@@ -20,7 +20,7 @@ def reordered(label: Tensor, copies: Copies) -> list[Tensor]:
     """
     index = copies.tuples.index
     length = index.size(1)
-    blocks = label.view(label.size(0), length, -1)
+    blocks = label.view(label.size(0), length, label.size(1) // max(length, 1))
     real = (index >= 0).sum(1).index_select(0, copies.pair_tuple)
     out = []
     for order in itertools.permutations(range(length)):

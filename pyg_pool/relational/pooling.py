@@ -195,7 +195,7 @@ class CopyPooling(Module):
     def scaled_nodes(self, x: Tensor, copies: Copies) -> Tensor:
         """Sums over drawn tuples for each node, scaled to all tuples."""
         tuples = copies.tuples
-        factor = (tuples.total / tuples.drawn.clamp(min=1)).to(x.dtype)
+        factor = tuples.scale(x.dtype)
         each = factor.index_select(0, copies.pair_graph)
         ones = torch.ones(copies.num_nodes, dtype=x.dtype, device=x.device)
         return x * ones.index_copy(0, copies.pair_node, each).view(-1, 1)
@@ -216,8 +216,7 @@ class CopyPooling(Module):
             out = self.tuple_pool(x, group, size)
             if self.tuple_pool.word != "sum" or self.level == "node":
                 return out
-            factor = tuples.total / tuples.drawn.clamp(min=1)
-            return out * factor.to(out.dtype).view(-1, 1)
+            return out * tuples.scale(out.dtype).view(-1, 1)
         if len(self.nested) != index.size(1):
             raise ValueError(
                 f"CopyPooling got nested with {len(self.nested)} poolings for tuples "

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_pool.kernels.pairs import distinct_pairs
-from pyg_pool.relational.copies import Copies, expand_copies
+from pyg_pool.relational.copies import Copies, edge_deletions, expand_copies
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.tuples import TupleSet, find_tuples, lay_ground
 
@@ -132,7 +131,8 @@ def copies_of(colored: Colored, setup: Setup) -> tuple[Copies, TupleSet]:
     """The copies that a test refines, and their tuples."""
     ground = colored.ground
     if setup.policy == "delete_edge":
-        return _without_edges(colored, ground)
+        copies = edge_deletions(ground)
+        return copies, copies.tuples
     tuples = find_tuples(
         colored.edge_index,
         colored.batch,
@@ -146,20 +146,3 @@ def copies_of(colored: Colored, setup: Setup) -> tuple[Copies, TupleSet]:
         ground, tuples, ego=setup.ego, ego_mode=setup.ego_mode, without=without
     )
     return copies, tuples
-
-
-def _without_edges(colored: Colored, ground: Ground) -> tuple[Copies, TupleSet]:
-    """A copy per edge, without it in either direction."""
-    pairs = distinct_pairs(colored.edge_index, ground.num_nodes)
-    graphs = colored.batch.index_select(0, pairs[0])
-    graphs, order = torch.sort(graphs, stable=True)
-    index = pairs.index_select(1, order).t().contiguous()
-    size = len(colored.sizes)
-    total = graphs.new_zeros(size).scatter_add_(0, graphs, torch.ones_like(graphs))
-    tuples = TupleSet(index, graphs, total, size)
-    copies = expand_copies(ground, tuples)
-    ends = copies.pair_node[copies.edge_index]
-    gone = index.index_select(0, copies.pair_tuple[copies.edge_index[0]]).t()
-    kept = ~((ends == gone).all(dim=0) | (ends == gone.flip(0)).all(dim=0))
-    edges, ids = copies.edge_index[:, kept], copies.edge_id[kept]
-    return replace(copies, edge_index=edges, edge_id=ids, is_full=False), tuples

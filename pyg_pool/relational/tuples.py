@@ -41,6 +41,12 @@ class TupleSet:
         count = self.batch.new_zeros(self.batch_size)
         return count.scatter_add_(0, self.batch, torch.ones_like(self.batch))
 
+    def scale(self, dtype: torch.dtype) -> Tensor:
+        """Tuples of each graph per drawn tuple, ``[B]``."""
+        wide = torch.promote_types(dtype, torch.float32)
+        ratio = self.total.to(wide) / self.drawn.clamp(min=1).to(wide)
+        return ratio.to(dtype)
+
 
 def enumerate_tuples(
     edge_index: Tensor,

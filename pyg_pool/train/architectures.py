@@ -22,7 +22,12 @@ from torch_geometric.data import Data
 from torch_geometric.nn import Aggregation
 
 from pyg_pool.core import Hierarchy, Pooling
-from pyg_pool.models import GraphParsingNetwork, GraphUNet, HierarchicalClassifier
+from pyg_pool.models import (
+    KLGNN,
+    GraphParsingNetwork,
+    GraphUNet,
+    HierarchicalClassifier,
+)
 from pyg_pool.models.conv_factory import CONVS, apply_conv, edge_input, make_conv
 from pyg_pool.models.layers import Head, NodeNorm, Readout
 from pyg_pool.pool import GPool
@@ -280,6 +285,9 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
             readout=config.readout,
             dropout=config.dropout,
         )
+    elif config.model == "kl_gnn":
+        takes_edges = features.edge_channels > 0
+        network = _relational(config, features, width if takes_edges else 0)
     elif config.model == "gpn":
         network = _parsing(config, conv, features, width if takes_edges else None)
     else:
@@ -289,6 +297,24 @@ def build_model(config: TrainConfig, features: GraphFeatures) -> GraphModel:
         edges = EdgeEncoder(features.kind, features.edge_channels, width)
     nodes = NodeEncoder(features.kind, features.in_channels, width)
     return GraphModel(network, node_encoder=nodes, edge_encoder=edges)
+
+
+def _relational(config: TrainConfig, features: GraphFeatures, edges: int) -> Module:
+    """Return the network on labelled copies."""
+    is_cut = config.ego > 0 and config.k == 1 and config.l > 0
+    return KLGNN(
+        config.hidden,
+        config.hidden,
+        features.num_outputs,
+        config.levels,
+        k=config.k,
+        l=config.l,
+        domain=config.domain,
+        encoding=config.encoding,
+        ego=config.ego if is_cut else None,
+        edge_channels=edges,
+        dropout=config.dropout,
+    )
 
 
 def check_names(config: TrainConfig) -> None:
@@ -424,6 +450,7 @@ def list_models() -> dict[str, str]:
         "hierarchical": summary(HierarchicalClassifier),
         "unet": summary(GraphUNet),
         "gpn": summary(GraphParsingNetwork),
+        "kl_gnn": summary(KLGNN),
         "gcn": "GCN layers and one readout, without pooling",
         "gin": "GIN layers (with edge features where there are any) and one readout, "
         "without pooling",

@@ -30,7 +30,7 @@ __all__ = [
 FORMAT = 1
 #: Options that say where and how fast, but not what is computed.
 FREE_ON_RESUME = ("root", "workers")
-MODELS = ("hierarchical", "unet", "gpn", "gcn", "gin")
+MODELS = ("hierarchical", "unet", "gpn", "gcn", "gin", "kl_gnn")
 PRECISIONS = ("32", "64", "bf16", "16")
 CONFIG_FILE = "config.yaml"
 
@@ -46,7 +46,8 @@ class TrainConfig:
     Args:
         dataset: Name of the data set, see ``pyg-pool list``.
         root: Folder of data laid out beforehand; :obj:`None` for the default place.
-        model: ``"hierarchical"``, ``"unet"``, ``"gpn"``, ``"gcn"`` or ``"gin"``.
+        model: ``"hierarchical"``, ``"unet"``, ``"gpn"``, ``"gcn"``, ``"gin"`` or
+            ``"kl_gnn"``.
         pool: Pooling operator of the hierarchical models.
         readout: Readouts joined into one vector per graph.
         conv: Convolution of the hierarchical models; ``"auto"`` takes the model's own.
@@ -54,6 +55,12 @@ class TrainConfig:
         levels: Pooling levels; layers of a model without pooling, and of each block
             of ``"gpn"``, which finds its levels itself.
         ratio: Share of nodes that a pooling level keeps.
+        k: Power of the base network of ``"kl_gnn"``: 1, or 2 for 2-FWL.
+        l: Number of labels of ``"kl_gnn"``.
+        domain: Tuples of nodes that ``"kl_gnn"`` labels.
+        encoding: Label features of ``"kl_gnn"``.
+        ego: Radius of the balls that the copies of ``"kl_gnn"`` are cut to; 0 keeps
+            whole graphs.
         dropout: Probability of dropping a hidden unit.
         epochs: Upper bound on the epochs of one run.
         batch_size: Graphs in a batch; batches of an epoch differ by at most one graph.
@@ -89,6 +96,11 @@ class TrainConfig:
     hidden: int = 64
     levels: int = 3
     ratio: float = 0.8
+    k: int = 1
+    l: int = 1  # noqa: E741
+    domain: str = "distinct"
+    encoding: str = "mark"
+    ego: int = 3
     dropout: float = 0.2
     epochs: int = 100
     batch_size: int = 32
@@ -339,6 +351,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "readout": (lambda value: len(value) > 0, "at least one readout"),
     "hidden": _at_least(1),
     "levels": _at_least(1),
+    "k": (lambda value: value in (1, 2), "1 or 2"),
+    "l": _at_least(0),
+    "ego": _at_least(0),
     "ratio": (lambda value: 0 < value <= 1, "a number above 0 and at most 1"),
     "dropout": (lambda value: 0 <= value < 1, "a number of at least 0 and below 1"),
     "epochs": _at_least(1),

@@ -41,7 +41,10 @@ def molecules() -> Any:
     return Batch.from_data_list(graphs)
 
 
-@pytest.mark.parametrize("model", ["hierarchical", "unet", "gpn", "gcn", "gin"])
+MODELS = ["hierarchical", "unet", "gpn", "gcn", "gin", "kl_gnn"]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_models_run_on_floats(model: str, rings: GraphDataset) -> None:
     config = TrainConfig(model=model, hidden=8, levels=2)
     network = build_model(config, GraphFeatures.of(rings))
@@ -160,7 +163,7 @@ def test_lists() -> None:
     assert list_pools()["gpool"] is GPool
     assert {"gpool", "gunpool"} <= set(list_operators())
     assert {"mean", "max", "sum", "min"} <= set(list_readouts())
-    assert set(list_models()) == {"hierarchical", "unet", "gpn", "gcn", "gin"}
+    assert set(list_models()) == {"hierarchical", "unet", "gpn", "gcn", "gin", "kl_gnn"}
     lists = (list_operators(), list_readouts(), list_models())
     for text in (text for names in lists for text in names.values()):
         assert text

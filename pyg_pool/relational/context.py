@@ -1,0 +1,173 @@
+"""GIN layers on copies that see more than their own neighbours.
+
+The layers of subgraph networks differ in what a node of a copy reads beside its
+neighbours: the root of its copy, its whole copy, itself in all copies, or itself in
+the copies of neighbouring roots.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import Linear, Module, ModuleDict, ModuleList
+
+from pyg_pool.errors import check_choice
+from pyg_pool.kernels.gather_sum import gather_sum
+from pyg_pool.kernels.segment import segment_reduce
+from pyg_pool.relational.copies import Copies
+from pyg_pool.relational.gin import gin_mlp
+from pyg_pool.relational.neighbours import Lists, join_lists
+from pyg_pool.typing import OptTensor
+
+__all__ = ["CONTEXTS", "ContextGIN", "edges_between_roots"]
+
+CONTEXTS = ("root", "copy", "node", "across")
+
+
+def edges_between_roots(copies: Copies, edge_index: Tensor) -> Tensor:
+    """Lists for each edge from w to u the step from (w, v) to (u, v).
+
+    Args:
+        copies: Copies with one label each, every node the root of one copy.
+        edge_index: Edges of the graphs themselves.
+
+    Returns:
+        Pairs of pairs, ``[2, M]``, for all nodes v that both copies hold.
+
+    Raises:
+        ValueError: If the copies do not belong to one root each.
+    """
+    roots = copies.tuples.index
+    if roots.size(1) != 1:
+        raise ValueError(
+            f"ContextGIN got context='across' with {roots.size(1)} labels, expected "
+            f"one label per copy; take l=1, or another context."
+        )
+    ids = torch.arange(roots.size(0), device=roots.device)
+    place = roots.new_full((copies.num_nodes,), -1)
+    place = place.index_copy(0, roots[:, 0], ids)
+    source, target = place[edge_index[0]], place[edge_index[1]]
+    kept = (source >= 0) & (target >= 0)
+    lists = Lists(copies.pair_ptr, copies.pair_node)
+    edge, node, begin = join_lists(lists, source[kept])
+    end = copies.find(target[kept].index_select(0, edge), node)
+    both = torch.stack([begin, end])
+    return both[:, end >= 0]
+
+
+class ContextGIN(Module):
+    r"""GIN on copies, with further terms in each layer.
+
+    .. math::
+        H'(t, u) = \mathrm{ReLU}\Big( \mathrm{GIN}(H)(t, u) + \sum_c W_c\, g_c(t, u)
+        \Big)
+
+    ============ ===========================================================
+    context      :math:`g_c(t, u)`
+    ============ ===========================================================
+    ``root``     :math:`H(t, t_1)`
+    ``copy``     mean of :math:`H(t, w)` over the nodes w of the copy
+    ``node``     mean of :math:`H(s, u)` over all copies s with u
+    ``across``   sum of :math:`H(s, u)` over the copies s of neighbours of the root
+    ============ ===========================================================
+
+    Args:
+        in_channels: Width of the input.
+        hidden_channels: Width of all layers.
+        num_layers: Number of layers.
+        context: Words of the table.
+        edge_channels: Width of ``edge_attr``; 0 for none.
+        norm: ``"batch"``, ``"layer"`` or ``"none"``.
+
+    Source:
+        B. Bevilacqua et al. Equivariant Subgraph Aggregation Networks. ICLR 2022.
+        F. Frasca et al. Understanding and Extending Subgraph GNNs by Rethinking Their
+        Symmetries. NeurIPS 2022. B. Zhang et al. ICML 2023.
+
+    Example:
+        >>> from pyg_pool.relational import ContextGIN
+        >>> ContextGIN(2, 4, 3, ("root", "node")).context
+        ('root', 'node')
+    """
+
+    #: Tells the caller to pass the copies and the graphs' own edges.
+    takes_copies = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        num_layers: int,
+        context: tuple[str, ...],
+        *,
+        edge_channels: int = 0,
+        norm: str = "batch",
+    ) -> None:
+        super().__init__()
+        for word in context:
+            check_choice("ContextGIN", "context", word, CONTEXTS)
+        self.context, self.edge_channels = tuple(context), edge_channels
+        self.mlps, self.edges, self.terms = ModuleList(), ModuleList(), ModuleList()
+        for layer in range(num_layers):
+            width = hidden_channels if layer else in_channels
+            self.mlps.append(gin_mlp(width, hidden_channels, norm))
+            each = {word: Linear(width, hidden_channels) for word in context}
+            self.terms.append(ModuleDict(each))
+            if edge_channels:
+                self.edges.append(Linear(edge_channels, width))
+
+    @property
+    def mixes_copies(self) -> bool:
+        """Whether a copy reads others, so that chunks of them will not do."""
+        return bool({"node", "across"} & set(self.context))
+
+    def reset_parameters(self) -> None:
+        """Draws all weights anew."""
+        for module in self.modules():
+            if module is not self and hasattr(module, "reset_parameters"):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: OptTensor = None,
+        *,
+        copies: Copies,
+        graph_edges: Tensor,
+    ) -> Tensor:
+        """Returns the rows of the last layer."""
+        between = None
+        if "across" in self.context:
+            between = edges_between_roots(copies, graph_edges)
+        for layer, mlp in enumerate(self.mlps):
+            if self.edge_channels and edge_attr is not None:
+                edge = self.edges[layer](edge_attr)
+                rows = (x.index_select(0, edge_index[0]) + edge).relu()
+                total = x.index_add(0, edge_index[1], rows)
+            else:
+                total = gather_sum(x, edge_index, x.size(0), own=True)
+            out = mlp(total)
+            for word, linear in self.terms[layer].items():  # type: ignore[operator, union-attr]
+                out = out + linear(_context(word, x, copies, between))
+            x = out.relu()
+        return x
+
+
+def _context(word: str, x: Tensor, copies: Copies, between: OptTensor) -> Tensor:
+    """What a word of the table stands for, a row per pair."""
+    number = len(copies.tuples)
+    if word == "root":
+        ids = torch.arange(number, device=x.device)
+        row = copies.find(ids, copies.tuples.index[:, 0])
+        return x.index_select(0, row.clamp(min=0)).index_select(0, copies.pair_tuple)
+    if word == "copy":
+        pooled = segment_reduce(x, copies.pair_tuple, dim_size=number, reduce="mean")
+        return pooled.index_select(0, copies.pair_tuple)
+    if word == "node":
+        size = copies.num_nodes
+        pooled = segment_reduce(x, copies.pair_node, dim_size=size, reduce="mean")
+        return pooled.index_select(0, copies.pair_node)
+    if between is None:
+        return torch.zeros_like(x)
+    return gather_sum(x, between, x.size(0))
