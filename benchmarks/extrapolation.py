@@ -7,9 +7,10 @@ The same network is trained once per pooling, all else being equal::
 
 A pooling is a word for the neighbours and one for the readout. Every finished run is
 one JSON line in ``extrapolation.jsonl``; a run that was stopped goes on from its last
-epoch when the same command is given again. ``--table`` shows what is there: the test
-error after the last epoch, and that of the epoch with the lowest validation error,
-which is drawn like the training samples and says little about tests beyond them.
+epoch when the same command is given again, also for more ``--epochs``. ``--table``
+shows what is there: the test error after the last epoch, and that of the epoch with the
+lowest validation error, which is drawn like the training samples and says little about
+tests beyond them.
 """
 
 from __future__ import annotations
@@ -157,9 +158,10 @@ def run(
     things = {"model": model, "optimiser": optimiser, "schedule": schedule}
     if file.exists():
         saved = torch.load(file, weights_only=True)
-        state = saved["state"]
-        for name, thing in things.items():
-            thing.load_state_dict(saved[name])
+        if saved["state"]["epoch"] <= task.epochs:
+            state = saved["state"]
+            for name, thing in things.items():
+                thing.load_state_dict(saved[name])
     while state["epoch"] < task.epochs:
         begin = time.perf_counter()
         loss = _epoch(model, optimiser, task, parts["train"], (seed, state["epoch"]))
@@ -302,8 +304,9 @@ def _all_poolings(
     """One run per pooling on the same samples."""
     parts: dict[str, list[Sample]] = {}
     for pooling in options.pooling or poolings_of(task):
-        words = (name, options.size, family, pooling, *task.sizes, task.epochs, seed)
-        key = "_".join(map(str, words))
+        words = (name, options.size, family, pooling, *task.sizes, seed)
+        file = options.runs / f"{'_'.join(map(str, words))}.pt"
+        key = f"{file.stem}_{task.epochs}"
         if key in finished(results):
             continue
         names = ("train", "validation", *task.tests)
@@ -311,7 +314,7 @@ def _all_poolings(
         for part, count in zip(names, sizes, strict=True):
             if part not in parts:
                 parts[part] = samples_of(task, part, count, family, seed)
-        found = run(task, parts, pooling, seed, options.runs / f"{key}.pt")
+        found = run(task, parts, pooling, seed, file)
         line = {
             "key": key, "task": name, "size": options.size, "family": family,
             "pooling": pooling, "samples": list(task.sizes), "seed": seed, **found,

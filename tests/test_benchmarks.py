@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import mmap
+import random
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from benchmarks import harness, record, report
+from benchmarks import extrapolation, harness, record, report, token_distractors
+from benchmarks import extrapolation_tasks as tasks
 from benchmarks.inputs import GRAPH_INPUTS, GraphInput, load_graphs, load_segments
 
 SIZES = {
@@ -328,3 +330,126 @@ def test_tables_say_what_went_wrong() -> None:
     page = report.markdown([failed])
     assert "| peer failed | 10.0 | over 50.0 | over 5.00 |" in page
     assert "- PEER FAILED plain on a: no memory" in page
+
+
+def test_largest_degrees_and_families() -> None:
+    task = tasks.TASKS["max_degree"]
+    wanted = {"path": 2, "cycle": 2, "ladder": 3, "4regular": 4}
+    for family in tasks.FAMILIES:
+        for sample in tasks.samples_of(task, "train", 3, family, 0):
+            size, (row, column) = sample.x.size(0), sample.edge_index
+            degree = torch.bincount(row, minlength=size)
+            assert 20 <= size < 30
+            assert sample.x.abs().max() <= 5
+            assert torch.equal(degree, torch.bincount(column, minlength=size))
+            assert float(sample.y) == int(degree.max())
+            assert int(degree.max()) == wanted.get(family, int(degree.max()))
+            assert family != "tree" or row.numel() == 2 * (size - 1)
+            assert family != "complete" or row.numel() == size * (size - 1)
+    big = tasks.samples_of(task, "test", 5, "path", 0)
+    assert all(50 <= sample.x.size(0) < 100 for sample in big)
+    assert max(float(sample.x.abs().max()) for sample in big) > 9
+    inside = tasks.samples_of(task, "test_inside", 5, "path", 0)
+    assert max(float(sample.x.abs().max()) for sample in inside) <= 5
+
+
+def test_lengths_of_shortest_paths() -> None:
+    networkx = pytest.importorskip("networkx")
+    for sample in tasks.samples_of(tasks.TASKS["shortest_path"], "train", 5, "tree", 1):
+        graph = networkx.DiGraph()
+        for (a, b), w in zip(
+            sample.edge_index.t().tolist(), sample.edge_attr.view(-1).tolist(),
+            strict=True,
+        ):  # fmt: skip
+            graph.add_edge(a, b, weight=w)
+        source, target = (int(sample.x[:, i].argmax()) for i in (1, 2))
+        length, path = networkx.single_source_dijkstra(graph, source, target)
+        assert float(sample.y) == pytest.approx(length, rel=1e-5)
+        assert 2 <= len(path) <= 4
+        assert sample.edge_attr.min() >= 1
+        assert sample.edge_attr.max() <= 5
+
+
+def test_bodies_keep_their_distances_and_momentum() -> None:
+    task = tasks.TASKS["n_body_force"]
+    for part, low, high in (("train", 30.0, 1e9), ("test", 0.0, 20.0)):
+        for sample in tasks.samples_of(task, part, 5, "general", 2):
+            place = sample.x[:, 1:3]
+            gap = torch.pdist(place)
+            assert low < float(gap.min())
+            assert float(gap.max()) < high
+            # The engineered term is the whole change of the velocity.
+            change = torch.zeros(3, 2).index_add(
+                0, sample.edge_index[1], sample.edge_attr
+            )
+            torch.testing.assert_close(
+                sample.x[:, 3:] + change, sample.y, rtol=1e-4, atol=1e-2
+            )
+    heavy = tasks.samples_of(task, "test_mass", 1, "general", 2)[0]
+    assert float(heavy.x[0, 0]) == 200.0
+
+
+@pytest.mark.parametrize("statistic", tasks.STATISTICS)
+def test_statistics_of_sets(statistic: str) -> None:
+    task = tasks.TASKS[f"set_{statistic}"]
+    for part, low, high in (("train", 20, 40), ("test", 200, 400)):
+        for sample in tasks.samples_of(task, part, 4, "general", 3):
+            x = sample.x.view(-1)
+            found = {
+                "mean": x.mean(), "std": x.std(correction=0), "max": x.max(),
+                "count": float(x.numel()),
+            }[statistic]  # fmt: skip
+            assert low <= x.numel() <= high
+            assert float(sample.y) == pytest.approx(float(found), rel=1e-4)
+
+
+def test_extrapolation_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    words = ["--task", "set_max", "--samples", "20", "10", "10", "--pooling",
+             "none-gnp", "none-max", "--out", str(tmp_path)]  # fmt: skip
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    extrapolation.main([*words, "--epochs", "3", "--runs", str(whole)])
+    lines = extrapolation.finished(tmp_path / extrapolation.FILE)
+    assert len(lines) == 2
+    (tmp_path / extrapolation.FILE).unlink()
+    extrapolation.main([*words, "--epochs", "2", "--runs", str(parts)])
+    extrapolation.main([*words, "--epochs", "3", "--runs", str(parts)])
+    again = extrapolation.finished(tmp_path / extrapolation.FILE)
+    for key, line in lines.items():
+        for mine, theirs in zip(again[key]["curve"], line["curve"], strict=True):
+            assert mine == pytest.approx(theirs)
+        assert again[key]["last"] == pytest.approx(line["last"])
+    assert "none-max" in extrapolation.table(list(again.values()))
+
+
+@pytest.mark.parametrize("ratio", [0.2, 0.9])
+def test_balanced_sentences_leak_nothing(ratio: float) -> None:
+    chance = random.Random(5)
+    drawn = [token_distractors.balanced(chance, ratio) for _ in range(400)]
+    assert len({len(s.words) for s in drawn}) == 1
+    denials = set(token_distractors.DENIALS)
+    assert all(sum(word in denials for word in s.words) == 1 for s in drawn)
+    assert 150 < sum(s.label for s in drawn) < 250
+    assert 40 < token_distractors.word_only(drawn) < 60
+    assert 40 < token_distractors.length_only(drawn[:200], drawn[200:]) < 60
+
+
+def test_released_sentences_leak_their_length() -> None:
+    chance = random.Random(5)
+    drawn = [token_distractors.released(chance, 0.9) for _ in range(400)]
+    lengths = {
+        label: {len(s.words) for s in drawn if s.label == label} for label in (0, 1)
+    }
+    assert lengths == {0: {130, 131}, 1: {119, 120}}
+    assert token_distractors.length_only(drawn[:200], drawn[200:]) == 100.0
+
+
+def test_distractors_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--samples", "24", "8", "8", "--epochs", "1", "--ratio", "0.2", "--out",
+             str(tmp_path)]  # fmt: skip
+    for _ in range(2):
+        token_distractors.main(words)
+    lines = (tmp_path / token_distractors.FILE).read_text().splitlines()
+    assert [json.loads(line)["readout"] for line in lines] == list(
+        token_distractors.READOUTS
+    )
+    assert capsys.readouterr().out.count("balanced 20%") == 5
