@@ -249,7 +249,8 @@ def _read_by_trimesh(path: Path, polygons: Polygons) -> Mesh:
     try:
         loaded = trimesh.load(path, process=False)
         if hasattr(loaded, "geometry"):  # a scene: its parts, put in their places
-            loaded = loaded.to_mesh()
+            joined = getattr(loaded, "to_mesh", None)
+            loaded = joined() if joined else loaded.dump(concatenate=True)
         faces = getattr(loaded, "faces", np.empty((0, 3), dtype=np.int64))
         mesh = Mesh(np.asarray(loaded.vertices), np.asarray(faces))
         if mesh.num_vertices == 0:
