@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice, check_edges
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import chosen, peer, runs_numba
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.typing import OptTensor
 
@@ -53,6 +55,12 @@ def coalesce(
     if num_nodes is None:
         num_nodes = int(edge_index.max()) + 1 if edge_index.numel() > 0 else 0
     word = "prod" if reduce == "mul" else reduce
+    if reduce != "mul" and chosen("coalesce", edge_index):
+        op = {"sum": "add"}.get(reduce, reduce)
+        sizes = num_nodes, num_nodes
+        run: Any = peer("torch_sparse").coalesce
+        found: tuple[Tensor, OptTensor] = run(edge_index, edge_attr, *sizes, op)
+        return found
     # Counting takes a cell per node: not for a few edges between high numbers.
     size = edge_index.size(1)
     if runs_numba("coalesce", size, edge_index) and num_nodes <= 4 * size + 64:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_edges
+from pyg_pool.kernels.dispatch import chosen
 
 __all__ = ["connected_components"]
 
@@ -41,9 +42,22 @@ def connected_components(edge_index: Tensor, num_nodes: int) -> Tensor:
         tensor([0, 1, 1, 0, 2])
     """
     edge_index = check_edges("connected_components", edge_index, None, num_nodes)
+    nodes = torch.arange(num_nodes, device=edge_index.device)
+    if chosen("connected_components", edge_index):
+        from pyg_pool.kernels import parse_triton
+
+        parent: Tensor = parse_triton.components(edge_index, num_nodes)
+    else:
+        parent = _roots(edge_index, nodes)
+    root = parent == nodes
+    number = root.long().cumsum(0) - 1
+    return number.index_select(0, parent)
+
+
+def _roots(edge_index: Tensor, nodes: Tensor) -> Tensor:
+    """The lowest node of the component of each node."""
     both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
     source, target = both[0], both[1]
-    nodes = torch.arange(num_nodes, device=edge_index.device)
     parent = nodes.clone()
     while True:
         grand = parent.index_select(0, parent)
@@ -52,8 +66,5 @@ def connected_components(edge_index: Tensor, num_nodes: int) -> Tensor:
         new = new.scatter_reduce(0, source, offer, "amin")
         new = torch.minimum(new, grand)
         if torch.equal(new, parent):
-            break
+            return parent
         parent = new
-    root = parent == nodes
-    number = root.long().cumsum(0) - 1
-    return number.index_select(0, parent)

@@ -30,9 +30,16 @@ CHOSEN_NAMES = ("triton", "torch_scatter", "torch_sparse")
 BACKENDS = ("auto", "native", "numba", "scipy", *CHOSEN_NAMES)
 # What the backends that run only when chosen by name can do.
 CHOSEN: dict[str, tuple[str, ...]] = {
-    "triton": (),
-    "torch_scatter": (),
-    "torch_sparse": (),
+    "triton": (
+        "segment_reduce",
+        "segment_softmax",
+        "segment_attention",
+        "segment_pnorm",
+        "parse",
+        "connected_components",
+    ),
+    "torch_scatter": ("segment_reduce", "segment_softmax"),
+    "torch_sparse": ("coalesce",),
 }
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
@@ -169,19 +176,23 @@ def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
 
 
 def chosen(primitive: str, *tensors: Tensor) -> str | None:
-    """The backend that was chosen by name and can take these tensors, if any."""
+    """The backend that was chosen by name and can take these tensors, if any.
+
+    Traced graphs stay with native operations, which the compiler fuses itself.
+    """
+    if is_traced():
+        return None
     name = current_backend()
-    if primitive not in CHOSEN.get(name, ()) or is_vectorised():
+    if primitive not in CHOSEN.get(name, ()):
         return None
     if name == "triton":
-        if not is_interpreted() and any(not t.is_cuda for t in tensors):
-            return None
-    elif torch.compiler.is_compiling():
-        return None
-    seen = None if torch.compiler.is_compiling() else _seen.get()
+        there = is_interpreted() or all(tensor.is_cuda for tensor in tensors)
+    else:
+        there = all(tensor.device.type == "cpu" for tensor in tensors)
+    seen = _seen.get()
     if seen is not None:
-        seen.add((primitive, name))
-    return name
+        seen.add((primitive, name if there else "native"))
+    return name if there else None
 
 
 def prefers_scipy(size: int, *tensors: Tensor) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_edges, reads_values
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import chosen, runs_numba
 from pyg_pool.typing import OptTensor
 
 __all__ = ["dominant_links", "link_components", "parse", "rounded"]
@@ -118,6 +118,12 @@ def dominant_links(
         tensor([1, 2, 1, 3])
     """
     score = score.detach()
+    is_plain = loop_score is None and not both_ways
+    if is_plain and chosen("parse", edge_index, score):
+        from pyg_pool.kernels import parse_triton
+
+        found: Tensor = parse_triton.dominant_links(edge_index, score, num_nodes)
+        return found
     tensors = [edge_index, score] + ([] if loop_score is None else [loop_score])
     if _has_twin(score, loop_score) and runs_numba(
         "parse", edge_index.size(1), *tensors
@@ -195,13 +201,22 @@ def link_components(link: Tensor) -> tuple[Tensor, int]:
         found, count = parse_numba.link_components(link.contiguous().numpy())
         return torch.from_numpy(found), int(count)
     nodes = torch.arange(size, device=link.device)
+    if chosen("parse", link):
+        from pyg_pool.kernels import parse_triton
+
+        return _numbered(parse_triton.link_roots(link), nodes)
     # After round k: the node 2^k steps ahead, and the lowest one on the way there.
     ahead, lowest = link, nodes
     rounds = TRACED_ROUNDS if torch.compiler.is_compiling() else size.bit_length()
     for _ in range(rounds):
         lowest = torch.minimum(lowest, lowest.index_select(0, ahead))
         ahead = ahead.index_select(0, ahead)
-    group = lowest.index_select(0, ahead)
+    return _numbered(lowest.index_select(0, ahead), nodes)
+
+
+def _numbered(group: Tensor, nodes: Tensor) -> tuple[Tensor, int]:
+    """Groups by smallest member, and their number."""
+    size = nodes.numel()
     member = torch.full_like(nodes, size).scatter_reduce(0, group, nodes, "amin")
     member = member.index_select(0, group)
     first = member == nodes

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import chosen, runs_numba
 from pyg_pool.kernels.pnorm_native import Sums, log_max, native_rows, native_sums
 from pyg_pool.kernels.segment import segment_count, segment_index
 from pyg_pool.kernels.segment_twin import (
@@ -140,7 +140,12 @@ class _PNorm(torch.autograd.Function):
         eps: float, part: str,
     ) -> Tensor:  # fmt: skip
         ctx.options = size, eps, part
-        run = _numba_sums if _takes_numba(x, index) else native_sums
+        ctx.is_triton = x.numel() > 0 and bool(chosen("segment_pnorm", x, p, index))
+        run: Any = _numba_sums if _takes_numba(x, index) else native_sums
+        if ctx.is_triton:
+            from pyg_pool.kernels import pnorm_triton
+
+            run = pnorm_triton.norm_sums
         top, rest, moment = run(x, p, index, size, eps, part)
         scale, is_cut = _scale(top, rest, p, q, _log_count(index, size, x))
         out = _times(top, scale)
@@ -163,7 +168,11 @@ class _PNorm(torch.autograd.Function):
         grad_q = -per_log * _log_count(index, ctx.options[0], x)
         grad_x = None
         if ctx.needs_input_grad[0]:
-            run = _numba_rows if _takes_numba(x, index) else native_rows
+            run: Any = _numba_rows if _takes_numba(x, index) else native_rows
+            if ctx.is_triton:
+                from pyg_pool.kernels import pnorm_triton
+
+                run = pnorm_triton.norm_rows
             grad_x = run(x, p, index, top, scale - log_sum, grad, *ctx.options[1:])
         return grad_x, _fold(grad_p, p), _fold(grad_q, q), None, None, None, None
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice, reads_values
+from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import chosen, runs_numba
 from pyg_pool.kernels.segment_native import (
     accumulator,
     native_extreme,
@@ -83,12 +84,23 @@ def segment_reduce(
     check_choice("segment_reduce", "reduce", reduce, REDUCES)
     index, dim_size = segment_index("segment_reduce", x, index, ptr, dim_size)
     wide = accumulator(x)
-    run = _compiled if _has_twin(wide, index, reduce) else native_reduce
-    out = run(wide, index, dim_size, "sum" if reduce == "mean" else reduce)
+    word = "sum" if reduce == "mean" else reduce
+    name = chosen("segment_reduce", x, index) if _is_known(x, reduce) else None
+    if name is not None:
+        given = wide if reduce == "mean" else x
+        out = segment_chosen.reduce_by(name, given, index, dim_size, word)
+    else:
+        run = _compiled if _has_twin(wide, index, reduce) else native_reduce
+        out = run(wide, index, dim_size, word)
     if reduce == "mean":
         count = segment_count(index, dim_size).clamp(min=1).to(wide.dtype)
         out = out / count.view([-1] + [1] * (x.dim() - 1))
     return out.to(x.dtype)
+
+
+def _is_known(x: Tensor, reduce: str) -> bool:
+    """Whether backends chosen by name know the reduction."""
+    return reduce in TWINS and x.is_floating_point() and 0 not in x.shape
 
 
 def _has_twin(x: Tensor, index: Tensor, reduce: str) -> bool:
@@ -189,6 +201,10 @@ def segment_softmax(
         tensor([0.5000, 0.5000, 1.0000])
     """
     index, dim_size = segment_index("segment_softmax", scores, index, ptr, dim_size)
+    name = chosen("segment_softmax", scores, index) if scores.numel() > 0 else None
+    if name is not None:
+        out = segment_chosen.softmax_by(name, scores, index, dim_size)
+        return out.to(scores.dtype)
     wide = accumulator(scores)
     is_single = wide.dtype == torch.float32
     if is_single and runs_numba("segment_softmax", scores.numel(), scores, index):

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import chosen, runs_numba
 from pyg_pool.kernels.segment import segment_index
 from pyg_pool.kernels.segment_native import (
     accumulator,
@@ -73,6 +74,10 @@ def segment_attention(
     """
     heads = _heads(scores, values)
     index, size = segment_index("segment_attention", values, index, ptr, dim_size)
+    if values.numel() > 0 and chosen("segment_attention", scores, values, index):
+        scores = scores.to(values.dtype)
+        out = segment_chosen.attention_by(scores, values, index, size, heads)
+        return out.to(values.dtype)
     wide_values = accumulator(values)
     same = scores is values
     wide_scores = wide_values if same else accumulator(scores).to(wide_values.dtype)
