@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Rooms that bring heavier imports: loaded when first used.
-_LAZY = ("mesh", "models", "relational", "train", "transforms", "view", "testing")
+_LAZY = (
+    "coarsen",
+    "mesh",
+    "models",
+    "relational",
+    "train",
+    "transforms",
+    "view",
+    "testing",
+)
 
 __all__ = [
     "GLOTAggregation",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ DAMAGES = (
     AttributeError,
     EOFError,
     KeyError,
+    MemoryError,
     NotImplementedError,
     OSError,
     RuntimeError,
@@ -31,6 +33,7 @@ DAMAGES = (
     ValueError,
     pickle.UnpicklingError,
     zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -102,10 +105,12 @@ def read_scipy(path: Path) -> Edges:
     from scipy.sparse import load_npz
 
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, as NumPy leaves a damaged file open.
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             if "format" not in file.files:
                 return _pairs(path, dict(file.items()))
-        coo = load_npz(path).tocoo()
+        with path.open("rb") as raw:
+            coo = load_npz(raw).tocoo()
     except DAMAGES as error:
         raise ValueError(
             f"{path} cannot be read ({error}), expected a SciPy sparse matrix or edge "
@@ -178,7 +183,8 @@ def _two_rows(path: Path, array: Array) -> tuple[Array, Array]:
 def read_numpy(path: Path) -> Edges:
     """``.npy``: pairs of ids, ``[2, E]`` or ``[E, 2]``."""
     try:
-        array = np.load(path, allow_pickle=False)
+        with path.open("rb") as raw:
+            array = np.load(raw, allow_pickle=False)
     except DAMAGES as error:
         raise ValueError(
             f"{path} cannot be read ({error}), expected an array of pairs; write it "

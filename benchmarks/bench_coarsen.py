@@ -1,0 +1,265 @@
+"""Coarsening of large graphs: passes, memory, and association beside rivals.
+
+A pass is one SciPy float32 product ``y = A x`` on one thread in the same process. Each
+graph is measured in its own process: CPU time on one thread, wall time on two, and the
+rise of resident memory above the input. Rivals run in the same process; where one
+cannot be given a size, ours is run again at the size that it reached.
+
+    python -m benchmarks.bench_coarsen --edges 1e5 1e6 1e7 --out results.jsonl
+    python -m benchmarks.bench_coarsen --files roads/*.gr.xz --rivals
+    python -m benchmarks.bench_coarsen --molecules
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.large_graphs import GRAPHS, make
+
+PASSES = 5
+STATUS = Path("/proc/self/status")
+
+
+def resident() -> int:
+    """Resident bytes of this process."""
+    for line in STATUS.read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmRSS in /proc/self/status")
+
+
+class Peak:
+    """The largest rise of resident memory while a block runs."""
+
+    def __enter__(self) -> Peak:
+        """Start to watch."""
+        self.before = self.top = resident()
+        self.stop = threading.Event()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self.stop.wait(0.005):
+            self.top = max(self.top, resident())
+
+    def __exit__(self, *args: Any) -> None:
+        """Stop to watch."""
+        self.top = max(self.top, resident())
+        self.stop.set()
+        self.thread.join()
+
+    @property
+    def rise(self) -> int:
+        """Bytes above the start."""
+        return self.top - self.before
+
+
+def one_pass(rows: Any) -> float:
+    """CPU seconds of a product with the adjacency, the median of some."""
+    x = np.random.default_rng(0).random(rows.shape[0], dtype=np.float32)
+    times = []
+    for _ in range(PASSES):
+        begin = time.process_time()
+        rows @ x
+        times.append(time.process_time() - begin)
+    return statistics.median(times)
+
+
+def ours(rows: Any, n: int, threads: int) -> tuple[np.ndarray, float, float]:
+    """Labels, CPU and wall seconds."""
+    from pyg_pool.coarsen import coarsen
+
+    cpu, wall = time.process_time(), time.perf_counter()
+    found = coarsen(rows, num_clusters=n, num_threads=threads)
+    return (
+        found.cluster.numpy(),
+        time.process_time() - cpu,
+        time.perf_counter() - wall,
+    )
+
+
+def association(rows: Any, label: np.ndarray) -> float:
+    """Similarity captured by merging, by nodes, in the rw kernel."""
+    from pyg_pool.coarsen import from_labels
+
+    return from_labels(rows, label).quality().association / rows.shape[0]
+
+
+def lloyd(rows: Any, n: int) -> np.ndarray:
+    """PyAMG's Lloyd aggregation at a share of the nodes."""
+    from pyamg.aggregation import lloyd_aggregation
+
+    matrix = rows.astype(np.float64)
+    found, _ = lloyd_aggregation(matrix, ratio=n / rows.shape[0])
+    return np.asarray(found.tocsr().argmax(axis=1)).ravel()
+
+
+def standard(rows: Any, n: int) -> np.ndarray:
+    """PyAMG's standard aggregation; its size is its own."""
+    from pyamg.aggregation import standard_aggregation
+
+    found, _ = standard_aggregation(rows.astype(np.float64).tocsr())
+    label = np.asarray(found.tocsr().argmax(axis=1)).ravel()
+    alone = np.asarray(found.sum(axis=1)).ravel() == 0
+    label[alone] = found.shape[1] + np.arange(alone.sum())
+    return label
+
+
+def matching(rows: Any, n: int) -> np.ndarray:
+    """NetworKit's matchings, repeated until the size is reached or they stall."""
+    import networkit
+
+    label = np.arange(rows.shape[0])
+    here = rows.tocoo()
+    while True:
+        upper = here.row < here.col
+        graph = networkit.GraphFromCoo(
+            (here.data[upper], (here.row[upper], here.col[upper])),
+            n=here.shape[0],
+            weighted=True,
+        )
+        matcher = networkit.matching.PathGrowingMatcher(graph)
+        matcher.run()
+        coarse = networkit.coarsening.MatchingCoarsening(
+            graph, matcher.getMatching(), True
+        )
+        coarse.run()
+        step = np.asarray(coarse.getFineToCoarseNodeMapping())
+        size = int(step.max()) + 1
+        if size < n or size > 0.95 * here.shape[0]:
+            return label
+        label = step[label]
+        from scipy.sparse import coo_matrix
+
+        parts = (here.data, (step[here.row], step[here.col]))
+        here = coo_matrix(parts, (size, size)).tocsr().tocoo()
+
+
+RIVALS: dict[str, Callable[[Any, int], np.ndarray]] = {
+    "pyamg lloyd": lloyd,
+    "pyamg standard": standard,
+    "networkit matching": matching,
+}
+
+
+def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any]:
+    """One line of the table."""
+    ours(make("sbm", 20_000), 100, 1)
+    ours(make("sbm", 20_000), 100, 2)
+    if source == "file":
+        from pyg_pool.coarsen import read_graph
+
+        rows = read_graph(name).to_scipy(loops=False).astype(np.float32)
+        rows.sort_indices()
+    else:
+        rows = make(name, int(float(source)))
+    n = int(np.ceil(ratio * rows.shape[0] - 1e-9))
+    unit = one_pass(rows)
+    with Peak() as peak:
+        label, cpu, _ = ours(rows, n, 1)
+    _, _, wall = ours(rows, n, 2)
+    unit = statistics.median([unit, one_pass(rows), one_pass(rows)])
+    line = {
+        "graph": Path(name).name,
+        "nodes": rows.shape[0],
+        "edges": rows.nnz // 2,
+        "clusters": int(label.max()) + 1,
+        "pass_seconds": unit,
+        "cpu_passes_1_thread": cpu / unit,
+        "wall_passes_2_threads": wall / unit,
+        "association": association(rows, label),
+        "memory_mb": peak.rise / 1e6,
+        "bytes_per_directed_edge": peak.rise / max(rows.nnz, 1),
+        "machine": platform.processor() or platform.machine(),
+    }
+    for rival, run in RIVALS.items() if rivals else ():
+        begin = time.process_time()
+        try:
+            found = run(rows, n)
+        except ImportError as error:
+            line[rival] = str(error)
+            continue
+        seconds = time.process_time() - begin
+        size = len(np.unique(found))
+        equal = label if size == n else ours(rows, size, 1)[0]
+        line[rival] = {
+            "clusters": size,
+            "time_ratio": seconds / cpu,
+            "association": association(rows, np.unique(found, return_inverse=True)[1]),
+            "ours_at_its_size": association(rows, equal),
+        }
+    return line
+
+
+def molecules(count: int = 128) -> dict[str, Any]:
+    """Milliseconds for a batch of molecule-like graphs, ratio 0.5."""
+    import torch
+
+    from pyg_pool.coarsen import coarsen_batch
+
+    random = np.random.default_rng(0)
+    parts, nodes, first = [], [], 0
+    for size in random.integers(15, 35, count):
+        parent = [int(random.integers(max(i - 3, 0), i)) for i in range(1, size)]
+        child = list(range(1, int(size)))
+        pair = np.array([parent + child, child + parent]) + first
+        parts.append(torch.from_numpy(pair))
+        nodes.append(int(size))
+        first += int(size)
+    counts = torch.tensor([part.size(1) for part in parts])
+    edges, sizes = torch.cat(parts, 1), torch.tensor(nodes)
+    times = []
+    for _ in range(12):
+        begin = time.perf_counter()
+        coarsen_batch(edges, sizes, counts, ratio=0.5, num_threads=1)
+        times.append(time.perf_counter() - begin)
+    return {"graphs": count, "milliseconds": 1e3 * statistics.median(times[2:])}
+
+
+def alone(*args: Any) -> dict[str, Any]:
+    """A measurement in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        found: dict[str, Any] = pool.apply(measure, args)
+    return found
+
+
+def main() -> None:
+    """Measure what the command line asks for; one JSON line each."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--edges", nargs="*", default=[])
+    parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
+    parser.add_argument("--files", nargs="*", default=[])
+    parser.add_argument("--ratio", type=float, default=0.1)
+    parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--molecules", action="store_true")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    jobs = [(graph, edges) for edges in args.edges for graph in args.graphs]
+    jobs += [(path, "file") for path in args.files]
+    lines = [molecules()] if args.molecules else []
+    for line in lines:
+        print(json.dumps(line))
+    for graph, source in jobs:
+        line = alone(graph, source, args.ratio, args.rivals)
+        lines.append(line)
+        print(json.dumps(line), flush=True)
+    if args.out is not None:
+        with args.out.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+if __name__ == "__main__":
+    main()
