@@ -20,7 +20,8 @@ def test_networks_separate_no_more_than_their_test(name: str) -> None:
         gaps = []
         for seed in range(3):
             torch.manual_seed(seed)
-            model = KLGNN.from_preset(name, 1, 24, 4, 3).double().eval().network
+            layers = 6 if name == "id_gnn" else 3
+            model = KLGNN.from_preset(name, 1, 24, 4, layers).double().eval().network
             with torch.no_grad():
                 outs = [
                     model(torch.ones(g.num_nodes, 1, dtype=torch.float64), g.edge_index)
