@@ -168,8 +168,10 @@ def grown_pairs(
     """
     from pyg_pool.kernels import contraction_numba
 
-    plain = [each.cpu().contiguous().numpy() for each in (pairs, order, graph, limit)]
-    found = contraction_numba.grow(*plain, num_nodes, max_cluster_size)
+    found = contraction_numba.grow(
+        pairs.cpu().contiguous().numpy(), order.cpu().numpy(), graph.cpu().numpy(),
+        limit.cpu().numpy(), num_nodes, max_cluster_size,
+    )  # fmt: skip
     return torch.from_numpy(found).to(pairs.device)
 
 

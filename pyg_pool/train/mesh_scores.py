@@ -159,8 +159,8 @@ def soft_edge_accuracy(
 
     Example:
         >>> soft = torch.tensor([[0.5, 0.5], [1.0, 0.0]])
-        >>> soft_edge_accuracy(torch.tensor([1, 1]), soft, torch.tensor([0.6, 0.4]))
-        0.6
+        >>> soft_edge_accuracy(torch.tensor([1, 1]), soft, torch.tensor([0.75, 0.25]))
+        0.75
     """
     right = soft_labels.gather(1, predicted.view(-1, 1)).view(-1) > 0
     return float((edge_areas.double() * right).sum())

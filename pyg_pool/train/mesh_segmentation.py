@@ -260,7 +260,7 @@ class MeshJob:
             last = self._where_to_resume(folder, name)
             done = finished_epochs(load_checkpoint(last)) if last else 0
             if done < self.config.epochs:
-                fit(trainer, task, resume_from=last)  # type: ignore[arg-type]
+                fit(trainer, task, resume_from=last)
             # The test part is looked at here and nowhere else.
             file = LAST if self.config.evaluate == "last" else BEST
             tested = load_checkpoint(folder / file)

@@ -67,6 +67,11 @@ def test_bad_operators_are_found(operator: type, message: str) -> None:
         check_primal_dual_pooling(partial(operator, threshold=0.6))
 
 
+def test_unknown_check() -> None:
+    with pytest.raises(ValueError, match="did you mean 'form'"):
+        check_primal_dual_pooling(PrimalDualPooling, only=["forms"])
+
+
 def test_random_graphs_have_their_sizes() -> None:
     graphs = random_primal_dual([4, 0, 6], "B", seed=3)
     assert graphs["batch"].bincount(minlength=3).tolist() == [4, 0, 6]
