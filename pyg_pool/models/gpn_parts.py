@@ -11,14 +11,13 @@ from torch import Tensor
 from torch.nn import Module
 
 from pyg_pool.core import PoolOutput, lift
+from pyg_pool.core.graph_level import GraphLevel, undirected
 from pyg_pool.core.naming import rename_on_load
 from pyg_pool.errors import check_batch, check_edges, check_features
-from pyg_pool.kernels import segment_reduce
 from pyg_pool.models.conv_factory import check_edge_attr
-from pyg_pool.models.gpn_blocks import ConvBlock, NormMLP, ParsedLevel, undirected
+from pyg_pool.models.gpn_blocks import ConvBlock, NormMLP
 from pyg_pool.models.gpn_forms import OWNER, check_options, layer_counts
 from pyg_pool.models.layers import reset
-from pyg_pool.models.pool_stack import Graph
 from pyg_pool.pool import GraphParsingPooling
 from pyg_pool.typing import OptTensor
 
@@ -56,7 +55,7 @@ class Round:
     ``merged`` says which graphs became smaller.
     """
 
-    before: ParsedLevel
+    before: GraphLevel
     h: Tensor
     out: PoolOutput
     count: Tensor
@@ -136,7 +135,7 @@ class ParsingParts(Module):
         edge_attr: OptTensor,
         batch: OptTensor,
         batch_size: int | None,
-    ) -> ParsedLevel:
+    ) -> GraphLevel:
         """Checks the input; returns the finest graph."""
         check_features(OWNER, x, self.in_channels)
         edge_index = check_edges(OWNER, edge_index, edge_attr, x.size(0))
@@ -144,10 +143,11 @@ class ParsingParts(Module):
             takes = self.score_convs.takes
             check_edge_attr(OWNER, takes, self.edge_channels, edge_attr)
         size = check_batch(OWNER, batch, batch_size, x.size(0))
-        graph = Graph(edge_index, edge_attr, batch, size)
-        return undirected(graph, x.size(0), self.to_undirected)
+        batch = edge_index.new_zeros(x.size(0)) if batch is None else batch
+        level = GraphLevel(edge_index, edge_attr, batch, size, x.size(0))
+        return undirected(OWNER, level, symmetrise=self.to_undirected)
 
-    def climb(self, x: Tensor, level: ParsedLevel) -> Climb:
+    def climb(self, x: Tensor, level: GraphLevel) -> Climb:
         """Parses and pools until nothing merges."""
         start = h = self.input_mlp(x)
         going = level.sizes > self.min_nodes
@@ -164,7 +164,7 @@ class ParsingParts(Module):
                 rows = self.feature_convs(h, level, self.use_edge_attr)
             graph = (level.edge_index, level.edge_attr, level.batch, level.batch_size)
             out = self.pool.merge(rows, parsing, *graph)
-            above = ParsedLevel.of(out)
+            above = GraphLevel.of(out)
             going = going & (above.sizes < level.sizes)
             # The features of a graph that rests do not change any more.
             moves = going if self.freeze_finished else level.sizes > 1
@@ -177,18 +177,16 @@ class ParsingParts(Module):
                 going = level.sizes > self.min_nodes
         return Climb(start, rounds, h)
 
-    def features(self, finest: ParsedLevel, climb: Climb) -> Tensor:
+    def features(self, finest: GraphLevel, climb: Climb) -> Tensor:
         """What the last MLP reads: a row per graph or per node."""
         if self.task == "node":
             return self._descend(climb)
-        size = finest.batch_size
         if self.readout == "last":
-            last = climb.rounds[-1].out.batch if climb.rounds else finest.batch
-            return segment_reduce(climb.h, last, dim_size=size)
-        total = segment_reduce(climb.start, finest.batch, dim_size=size, reduce="mean")
+            last = GraphLevel.of(climb.rounds[-1].out) if climb.rounds else finest
+            return last.readout(climb.h)
+        total = finest.readout(climb.start, "mean")
         for each in climb.rounds:
-            out = each.out
-            mean = segment_reduce(out.x, out.batch, dim_size=size, reduce="mean")
+            mean = GraphLevel.of(each.out).readout(each.out.x, "mean")
             counts = each.merged.unsqueeze(-1) if self.freeze_finished else 1.0
             total = total + mean * counts
         return total

@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 from torch_geometric.nn import GCNConv
 
-from pyg_pool.models.gpn_blocks import ConvBlock, NormMLP, ParsedLevel, undirected
-from pyg_pool.models.pool_stack import Graph
+from pyg_pool.core.graph_level import GraphLevel
+from pyg_pool.models.gpn_blocks import ConvBlock, NormMLP
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
-LEVEL = ParsedLevel(EDGES, None, torch.tensor([0, 0, 0, 1, 1]), 2, 5)
+LEVEL = GraphLevel(EDGES, None, torch.tensor([0, 0, 0, 1, 1]), 2, 5)
 
 
 def test_places_of_the_layers() -> None:
@@ -47,7 +47,7 @@ def test_other_normalisations_are_pygs(options: dict[str, bool]) -> None:
 def test_weights_are_used_unless_told_not_to() -> None:
     block = ConvBlock("gcn", 4, 1, 0.0).double()
     x, weight = torch.randn(5, 4).double(), torch.tensor([2.0, 2, 3, 3, 4, 4]).double()
-    level = ParsedLevel(EDGES, weight, LEVEL.batch, 2, 5)
+    level = GraphLevel(EDGES, weight, LEVEL.batch, 2, 5)
     wanted = block.norm(x + block.gnn[0](x, EDGES, weight))
     assert_close(block(x, level, True), wanted)
     assert_close(block(x, level, False), block(x, LEVEL, True))
@@ -59,23 +59,3 @@ def test_gin_ends_in_an_activation_and_has_no_buffer() -> None:
     assert not any("eps" in name for name in block.state_dict())
     block = ConvBlock("gin", 4, 1, 0.0, options={"train_eps": True})
     assert "gnn.0.eps" in block.state_dict()
-
-
-def test_sizes_of_the_graphs() -> None:
-    assert LEVEL.sizes.tolist() == [3, 2]
-    assert_close(LEVEL.scale(torch.float32)[1], torch.tensor(3.0).rsqrt())
-
-
-def test_undirected() -> None:
-    loops = torch.tensor([[0, 1], [0, 1]])
-    given = torch.cat([EDGES.flip(1), loops, EDGES[:, :1]], dim=1)
-    level = undirected(Graph(given, None, None, 1), 5, False)
-    assert level.edge_index.tolist() == EDGES.tolist()
-    assert level.batch.tolist() == [0] * 5
-    weight = torch.tensor([2.0, 4.0])
-    one_way = torch.tensor([[0, 2], [1, 1]])
-    level = undirected(Graph(one_way, weight, None, 1), 3, True)
-    assert level.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert level.edge_attr.tolist() == [2.0, 2.0, 4.0, 4.0]
-    with pytest.raises(ValueError, match="2 edges without their opposite among 2"):
-        undirected(Graph(one_way, weight, None, 1), 3, False)
