@@ -25,7 +25,7 @@ from pyg_pool.kernels.group_attention import (
     group_attention,
     self_attention,
 )
-from pyg_pool.kernels.layer_mix import History, group_scale, layer_dots, mix_layers
+from pyg_pool.kernels.layer_mix import History, group_scale, layer_dots, mixed_rows
 from pyg_pool.kernels.layer_weights import LARGEST, layer_weights
 from pyg_pool.kernels.segment import segment_count
 
@@ -90,7 +90,7 @@ def trace_history(
         logits, scale.square(), options["layer_attention"], options["eps"],
         options["max_weight"],
     )  # fmt: skip
-    mixed = mix_layers(weights, history) @ maps.t()
+    mixed = mixed_rows(weights, history, maps)
     nodes = mixed
     if options["node_attention"]:
         among = NodeRows(

@@ -13,10 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.kernels.segment import segment_reduce
+from pyg_pool.typing import OptTensor
 
-__all__ = ["History", "group_scale", "layer_dots", "mix_layers"]
+__all__ = ["History", "group_scale", "layer_dots", "mixed_rows"]
 
 
 @dataclass(frozen=True)
@@ -104,31 +106,37 @@ def layer_dots(r: Tensor, history: History) -> Tensor:
     return out
 
 
-def mix_layers(weights: Tensor, history: History) -> Tensor:
-    r"""Activations times the weight of their layer, then the weights themselves.
+def mixed_rows(weights: Tensor, history: History, maps: Tensor) -> Tensor:
+    r"""The weighted sum of all projected layers.
 
     .. math::
-        u_{vj} = t_g\, \alpha_{gl}\, x_{vj}\ (j \in l), \qquad
-        u_{v, W + l} = t_g\, \alpha_{gl}
+        y_v = \sum_l t_g\, \alpha_{gl} \Big(\sum_{j \in l} x_{vj}\, m_j + m_{W + l}\Big)
+
+    where the vectors m are columns of the maps.
 
     Args:
         weights: Weights of the layers in each group.
         history: The history.
+        maps: Maps of all layers, then their constants, side by side.
 
     Shapes:
-        weights: ``[B, L]``; returns ``[N, W + L]``.
+        weights: ``[B, L]``; maps: ``[F, W + L]``; returns ``[N, F]``.
+
+    Note:
+        The weighted activations are not kept for the gradient but made again.
 
     Example:
         >>> import torch
-        >>> from pyg_pool.kernels.layer_mix import History, mix_layers
+        >>> from pyg_pool.kernels.layer_mix import History, mixed_rows
         >>> x, index = torch.tensor([[2.0, 3.0]]), torch.tensor([0])
         >>> history = History(x, (0, 1, 2), index, torch.ones(1))
-        >>> mix_layers(torch.tensor([[1.0, -1.0]]), history)
-        tensor([[ 2., -3.,  1., -1.]])
+        >>> maps = torch.tensor([[1.0, 10.0, 0.0, 0.0]])
+        >>> mixed_rows(torch.tensor([[1.0, -1.0]]), history, maps)
+        tensor([[-28.]])
     """
     if is_traced():
-        return _mix(weights, history.x, history)
-    out: Tensor = _MixLayers.apply(weights, history.x, history)
+        return _mix(weights, history.x, history) @ maps.t()
+    out: Tensor = _MixedRows.apply(weights, history.x, maps, history)
     return out
 
 
@@ -196,41 +204,60 @@ class _LayerDots(torch.autograd.Function):
         return grad_r, grad_x, None
 
 
-class _MixLayers(torch.autograd.Function):
-    """One pass over the rows in each direction."""
+class _MixedRows(torch.autograd.Function):
+    """A product whose left factor is made twice instead of kept."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, x: Tensor, history: History) -> Tensor:
+    def forward(
+        ctx: Any, weights: Tensor, x: Tensor, maps: Tensor, history: History
+    ) -> Tensor:
         ctx.history = history
-        ctx.save_for_backward(weights, x)
-        if not _takes_numba(x, history.index):
-            return _mix(weights, x, history)
-        from pyg_pool.kernels import layer_mix_numba
-
-        out = x.new_empty(x.size(0), x.size(1) + history.num_layers)
-        starts, index, scale = _plain(history)
-        layer_mix_numba.mix(
-            weights.detach().contiguous().numpy(), x.detach().numpy(),
-            starts, index, scale, out.numpy(),
-        )  # fmt: skip
-        return out
+        ctx.save_for_backward(weights, x, maps)
+        return _mix_forward(weights, x, history) @ maps.t()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        weights, x = ctx.saved_tensors
-        history = ctx.history
-        if torch.is_grad_enabled() or not _takes_numba(x, history.index):
-            return *_again(_mix, weights, x, history, grad), None
-        from pyg_pool.kernels import layer_mix_numba
+    def backward(
+        ctx: Any, grad: Tensor
+    ) -> tuple[OptTensor, OptTensor, OptTensor, None]:
+        weights, x, maps = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            out = _mix(weights, x, ctx.history) @ maps.t()
+            first = gradients(out, [weights, x, maps], grad)
+            return first[0], first[1], first[2], None
+        grad_maps = grad.t() @ _mix_forward(weights, x, ctx.history)
+        found = _mix_backward(weights, x, ctx.history, grad @ maps)
+        return *found, grad_maps, None
 
-        grad_weights, grad_x = x.new_zeros(weights.shape), x.new_empty(x.shape)
-        starts, index, scale = _plain(history)
-        layer_mix_numba.mix_backward(
-            weights.detach().contiguous().numpy(), x.detach().numpy(),
-            starts, index, scale, grad.contiguous().numpy(), grad_weights.numpy(),
-            grad_x.numpy(),
-        )  # fmt: skip
-        return grad_weights, grad_x, None
+
+def _mix_forward(weights: Tensor, x: Tensor, history: History) -> Tensor:
+    if not _takes_numba(x, history.index):
+        return _mix(weights, x, history)
+    from pyg_pool.kernels import layer_mix_numba
+
+    out = x.new_empty(x.size(0), x.size(1) + history.num_layers)
+    starts, index, scale = _plain(history)
+    layer_mix_numba.mix(
+        weights.detach().contiguous().numpy(), x.detach().numpy(),
+        starts, index, scale, out.numpy(),
+    )  # fmt: skip
+    return out
+
+
+def _mix_backward(
+    weights: Tensor, x: Tensor, history: History, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    if not _takes_numba(x, history.index):
+        return _again(_mix, weights, x, history, grad)
+    from pyg_pool.kernels import layer_mix_numba
+
+    grad_weights, grad_x = x.new_zeros(weights.shape), x.new_empty(x.shape)
+    starts, index, scale = _plain(history)
+    layer_mix_numba.mix_backward(
+        weights.detach().contiguous().numpy(), x.detach().numpy(),
+        starts, index, scale, grad.contiguous().numpy(), grad_weights.numpy(),
+        grad_x.numpy(),
+    )  # fmt: skip
+    return grad_weights, grad_x
 
 
 def _plain(history: History) -> tuple[Any, ...]:

@@ -8,7 +8,12 @@ from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
 
-from pyg_pool.kernels.layer_mix import History, group_scale, layer_dots, mix_layers
+from pyg_pool.kernels.layer_mix import (
+    History,
+    group_scale,
+    layer_dots,
+    mixed_rows,
+)
 
 STARTS = (0, 2, 3, 6)
 INDEX = torch.tensor([3, 0, 0, 1, 3])
@@ -46,7 +51,8 @@ def test_like_loops(dtype: torch.dtype, backend: str) -> None:
     given = history(torch.randn(5, 6, dtype=dtype))
     r, weights = torch.randn(5, 9, dtype=dtype), torch.randn(4, 3, dtype=dtype)
     assert_close(layer_dots(r, given), looped_dots(r, given))
-    assert_close(mix_layers(weights, given), looped_mix(weights, given))
+    unit = torch.eye(9, dtype=dtype)
+    assert_close(mixed_rows(weights, given, unit), looped_mix(weights, given))
 
 
 def test_derivatives(backend: str) -> None:
@@ -55,12 +61,21 @@ def test_derivatives(backend: str) -> None:
     weights = torch.randn(4, 3, dtype=torch.float64).requires_grad_()
     for check in (gradcheck, gradgradcheck):
         assert check(lambda r, x: layer_dots(r, history(x)), (r, x))
-        assert check(lambda w, x: mix_layers(w, history(x)), (weights, x))
+        maps = torch.randn(2, 9, dtype=torch.float64).requires_grad_()
+        assert check(lambda w, x, m: mixed_rows(w, history(x), m), (weights, x, maps))
+
+
+def test_mixed_rows_are_a_product(backend: str) -> None:
+    given = history(torch.randn(5, 6))
+    weights, maps = torch.randn(4, 3), torch.randn(2, 9)
+    wanted = looped_mix(weights, given) @ maps.t()
+    assert_close(mixed_rows(weights, given, maps), wanted)
 
 
 def test_gradient_of_one_factor_only(backend: str) -> None:
     x = torch.randn(5, 6).requires_grad_()
-    mix_layers(torch.ones(4, 3), history(x)).sum().backward()
+    rows = mixed_rows(torch.ones(4, 3), history(x), torch.eye(9))
+    rows[:, :6].sum().backward()
     scale = history(x).scale[INDEX].unsqueeze(-1)
     assert_close(x.grad, scale.expand(5, 6))
 
