@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format coverage bench bench-peers docs \
-  test-data clean
+  test-data test-scatter gpu clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -70,6 +70,14 @@ test-data: ## tests on real data sets laid out in DATA=folder
 	  "sets as PyG and OGB lay them out: make test-data DATA=folder"; exit 2; }
 	@$(ENVIRONMENT) test
 	PYG_POOL_DATA="$(abspath $(DATA))" $(PYTEST) -m data
+
+test-scatter: ## tests of the torch-scatter and torch-sparse backends (WHEELS=folder)
+	@$(ENVIRONMENT) test
+	$(PIP_WHEELS) torch-scatter torch-sparse
+	$(PYTEST) -m scatter tests/kernels
+
+gpu: ## on a CUDA device: tests of the Triton kernels, then their benchmark
+	$(PYTHON) -m benchmarks.gpu
 
 docs: ## build the documentation in docs/_build/html
 	@$(ENVIRONMENT) docs

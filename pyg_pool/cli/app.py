@@ -15,7 +15,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pyg_pool.cli import coarsen, console, mesh, mesh_train, wl
+from pyg_pool.cli import coarsen, console, info, mesh, mesh_train, wl
 from pyg_pool.cli.console import clean_errors
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ mesh.app.command()(mesh_train.predict)
 app.add_typer(mesh.app, name="mesh")
 app.command("coarsen")(coarsen.coarsen)
 app.command("wl")(wl.wl)
+app.command("info")(info.info)
 
 
 class Kind(str, Enum):
@@ -213,23 +214,7 @@ def list_names(
     for each, rows in tables.items():
         if kind in (None, each):
             title = "data sets" if each is Kind.datasets else each.value
-            _print_rows(title.capitalize(), rows)
-
-
-@app.command()
-def info() -> None:
-    """Print versions and the backends of the kernels."""
-    import torch
-
-    from pyg_pool.kernels import available_backends, current_backend
-    from pyg_pool.train import versions
-
-    _print_rows("Versions", versions())
-    cuda = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    devices = {"cpu": f"{torch.get_num_threads()} thread(s)"}
-    devices.update({f"cuda:{i}": name for i, name in enumerate(cuda)})
-    _print_rows("Devices", devices)
-    _print_rows("Backends", {**available_backends(), "in force": current_backend()})
+            console.print_rows(title.capitalize(), rows)
 
 
 @app.command()
@@ -290,14 +275,3 @@ def _print_summary(summary: JobSummary) -> None:
         f"{summary.num_parameters:,} weights, peak memory {peak:.0f} MB"
     )
     console.out_console.print(f"Results: {escape(str(summary.out))}", soft_wrap=True)
-
-
-def _print_rows(title: str, rows: dict[str, str]) -> None:
-    """Print names and descriptions in two columns."""
-    console.out_console.print(f"[bold]{title}[/bold]")
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for name, text in rows.items():
-        grid.add_row(f"  {escape(name)}", escape(text))
-    console.out_console.print(grid)

@@ -59,8 +59,8 @@ def coalesce(
         op = {"sum": "add"}.get(reduce, reduce)
         sizes = num_nodes, num_nodes
         run: Any = peer("torch_sparse").coalesce
-        found: tuple[Tensor, OptTensor] = run(edge_index, edge_attr, *sizes, op)
-        return found
+        done: tuple[Tensor, OptTensor] = run(edge_index, edge_attr, *sizes, op)
+        return done
     # Counting takes a cell per node: not for a few edges between high numbers.
     size = edge_index.size(1)
     if runs_numba("coalesce", size, edge_index) and num_nodes <= 4 * size + 64:
