@@ -211,7 +211,7 @@ def test_values_are_read_on_the_cpu_or_in_debug_mode() -> None:
         assert reads_values(there)
 
 
-def test_checks_leave_no_break_in_a_trace() -> None:
+def test_checks_leave_no_break_when_traced_by_compile() -> None:
     def run(x: Tensor, edges: Tensor, batch: Tensor) -> Tensor:
         assert not errors.reads_values(edges)
         kept = edges[:, edges[0] != edges[1]]  # a size known at run time only

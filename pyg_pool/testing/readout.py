@@ -242,6 +242,9 @@ class _OneConv(Module):
         """Runs the convolution."""
         return self.conv(x, edge_index)
 
+    # Before torch 2.7 the tracer behind to_hetero fails on a second set of them.
+    forward.__annotations__.clear()
+
 
 def _check_hetero(spec: ReadoutSpec) -> None:
     """A model with the readout in a convolution can be made heterogeneous."""

@@ -60,7 +60,7 @@ def epoch_seed(seed: int, *, fold: int = 0, epoch: int = 0, stream: str) -> int:
     Streams of neighbouring seeds, folds and epochs are unrelated.
     """
     key = [seed, fold, epoch, _STREAMS[stream]]
-    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]) >> 1
 
 
 class EpochBatches(Sampler[list[int]]):

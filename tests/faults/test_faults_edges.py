@@ -217,7 +217,7 @@ def num_two_hops(edges: torch.Tensor, num_nodes: int) -> int:
     """Entries of the full square."""
     ones = np.ones(edges.size(1), dtype=np.float32)
     matrix = sparse.coo_array((ones, edges.numpy()), shape=(num_nodes, num_nodes))
-    with_loops = matrix.tocsr() + sparse.eye_array(num_nodes, format="csr")
+    with_loops = matrix.tocsr() + sparse.identity(num_nodes, format="csr")
     return (with_loops @ with_loops).nnz
 
 

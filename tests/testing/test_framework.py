@@ -257,5 +257,7 @@ def test_sound_operator_passes() -> None:
         "memory",
         "vectorised",
     ]
+    if torch.__version__ < (2, 10):  # the whole graph is traced from there on
+        only.remove("compile")
     for cls in (Half, GPool):
         assert set(check_pooling(cls, only=only).values()) == {"passed"}
