@@ -50,3 +50,17 @@ def test_scales_of_one_are_no_scales() -> None:
 def test_unknown_norm_is_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'batch'"):
         CopyGIN(2, 4, 2, norm="bath")
+
+
+def test_batch_statistics_move_alike_on_every_backend(backend: str) -> None:
+    torch.manual_seed(3)
+    net = CopyGIN(2, 5, 3).double()
+    x = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    want, total = x, CopyGIN(2, 5, 3).double()
+    total.load_state_dict(net.state_dict())
+    for mlp in total.mlps:
+        want = mlp(GINConv(torch.nn.Identity())(want, EDGES)).relu()
+    torch.testing.assert_close(net(x, EDGES), want)
+    for one, two in zip(net.buffers(), total.buffers(), strict=True):
+        torch.testing.assert_close(one, two)
+    torch.testing.assert_close(net.eval()(x, EDGES), net.eval()(x.detach(), EDGES))
