@@ -70,8 +70,6 @@ def twin_backward(
     into: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of queries, keys and values, side by side in ``into`` where given."""
-    import numpy as np
-
     from pyg_pool.kernels import group_attention_numba
 
     ours, up = _taken(q, rows.query_order), _taken(grad, rows.query_order)
@@ -83,7 +81,7 @@ def twin_backward(
     group_attention_numba.backward(
         ours.numpy(), keys.numpy(), values.numpy(), up.numpy(),
         rows.query_ptr.numpy(), rows.key_ptr.numpy(), groups.factor.numpy(),
-        groups.heads, kept[0].numpy(), kept[1].numpy(), np.float32(limit),
+        groups.heads, kept[0].numpy(), kept[1].numpy(), limit,
         grads[0].numpy(), grads[1].numpy(), grads[2].numpy(),
     )  # fmt: skip
     orders = rows.query_order, rows.key_order, rows.key_order

@@ -183,15 +183,15 @@ def _slopes(
     across_slopes: Array,
 ) -> None:  # fmt: skip
     """Turns gradients of weights into those of products; writes both also turned."""
-    mean = np.zeros(LANES, np.float32)
+    mean, bound = np.zeros(LANES, np.float32), np.float32(limit)
     for j in range(keys):
         for i in range(LANES):
             mean[i] += weights[j, i] * slopes[j, i]
     for j in range(keys):
         for i in range(LANES):
             value = weights[j, i] * (slopes[j, i] - mean[i]) * factor
-            value = limit if value > limit else value
-            slopes[j, i] = -limit if value < -limit else value
+            value = bound if value > bound else value
+            slopes[j, i] = -bound if value < -bound else value
     for j in range(keys):
         for i in range(LANES):
             across[i, j] = weights[j, i]
@@ -210,7 +210,7 @@ def _slopes(
         types.int64,
         ROWS,
         ROWS,
-        types.float32,
+        types.float64,
         ROWS,
         ROWS,
         ROWS,
@@ -247,10 +247,8 @@ def backward(
         stop = (keys + LANES - 1) // LANES * LANES
         for h in range(heads):
             first = h * width
-            for c in range(width):
-                for j in range(stop):
-                    sum_k[c, j] = ZERO
-                    sum_v[c, j] = ZERO
+            sum_k[:, :stop] = ZERO
+            sum_v[:, :stop] = ZERO
             for start in range(query_ptr[g], query_ptr[g + 1], LANES):
                 count = min(LANES, query_ptr[g + 1] - start)
                 _turned(q, start, count, first, turned)
