@@ -8,10 +8,11 @@ sequence. Two variants::
 
 ``released`` follows the protocol of the authors of GLOT; there the length alone tells
 the class, as negatives are eleven words longer. ``balanced`` removes that: positives
-get eleven more words, all sequences have one length, and every positive holds a denying
-word elsewhere (were it half of them, the word alone would tell three in four), while
-the list of distractors has none. Beside every result stand two baselines that read
-nothing but the length, and nothing but whether a denying word occurs.
+get eleven more words, all sequences have one length, every positive holds a denying
+word elsewhere (were it half of them, the word alone would tell three in four), the
+list of distractors has none, and every sequence is turned like a ring, so that no word
+stands at some places more often in one class. Beside every result stand two baselines
+that read nothing but the length, and nothing but whether a denying word occurs.
 
 Tokens are a fixed random embedding of each word plus a code of its place, or with
 ``--encoder minilm`` the states of a small language model that a package ships (extra
@@ -96,8 +97,11 @@ def balanced(chance: random.Random, ratio: float) -> Sentence:
     noise = chance.choices(common, k=size)
     where = noise if label else middle
     where[chance.randrange(size) if label else 0] = chance.choice(DENIALS)
-    phrase = [*context, *middle, chance.choice(NOUNS)]
-    return placed(chance, phrase, noise, label)
+    words = [*context, *middle, chance.choice(NOUNS), *noise]
+    # Turned like a ring: otherwise denials of positives would stand at the ends more
+    # often, and their place alone would tell.
+    turn = chance.randrange(len(words))
+    return Sentence([*words[turn:], *words[:turn]], label)
 
 
 VARIANTS: dict[str, Callable[[random.Random, float], Sentence]] = {

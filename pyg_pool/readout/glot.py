@@ -2,8 +2,8 @@ r"""GLOT: attention over tokens that a small GNN has refined on their similariti
 
 Mantri, Schönlieb, Lähner and Eliasof, "Towards Improved Sentence Representations using
 Token Graphs", ICLR 2026. Departures from the released code: the tokens get a gradient,
-through everything but the choice of edges; padding may be on either side and have
-gaps; sequences without tokens give zeros; the graph is built in blocks.
+through all but the choice of edges; padding may be anywhere; the graph is built in
+blocks.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ Jump = Literal["cat", "max", "mean", "last"]
 
 CONVS = {"gat": GATLayer, "gcn": GCNLayer, "gin": GINLayer, "gine": GINELayer}
 EDGE_WEIGHTS = ("binary", "cosine")
+# The number of edges depends on the values.
+_untraced_pairs: Any = torch.compiler.disable(similar_pairs)
 
 
 class GLOTOutput(NamedTuple):
@@ -286,8 +288,8 @@ class GLOTAggregation(Aggregation):
             )
 
     def _graph(self, x: Tensor, index: Tensor, size: int) -> Tensor:
-        """The token graph; its size depends on the values, so it is not traced."""
-        found: Tensor = torch.compiler.disable(similar_pairs)(
+        """The token graph."""
+        found: Tensor = _untraced_pairs(
             x, index, size, self.tau, max_neighbors=self.max_neighbors,
             window=self.window, chunk_size=self.chunk_size, self_loops=self.self_loops,
         )  # fmt: skip

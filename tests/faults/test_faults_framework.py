@@ -67,6 +67,8 @@ def test_fault_p37_all_gradients_compile(spec: PoolingSpec) -> None:
 
 @every_readout
 def test_fault_p37_readouts_compile_without_breaks(spec: ReadoutSpec) -> None:
+    if "compile" in spec.exceptions:
+        pytest.skip(spec.exceptions["compile"])
     framework.check_compile(spec)
 
 

@@ -107,6 +107,8 @@ def test_fault_p34_no_dense_matrix_over_the_batch(spec: PoolingSpec) -> None:
 
 @every_readout
 def test_fault_p34_no_padding_in_readouts(spec: ReadoutSpec) -> None:
+    if "memory" in spec.exceptions:
+        pytest.skip(spec.exceptions["memory"])
     framework.check_memory(spec)
 
 
@@ -129,6 +131,8 @@ def test_fault_p35_poolings_do_not_wait_for_a_value(spec: PoolingSpec) -> None:
 
 @every_readout
 def test_fault_p35_readouts_do_not_wait_for_a_value(spec: ReadoutSpec) -> None:
+    if "host_waits" in spec.exceptions:
+        pytest.skip(spec.exceptions["host_waits"])
     framework.check_host_waits(spec)
 
 
