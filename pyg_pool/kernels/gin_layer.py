@@ -82,9 +82,12 @@ class _GINLayer(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         total = summed(x, edge_index, x.size(0), own=True)
         inner = torch.addmm(b1, total, w1.t())
-        var, mean = torch.var_mean(inner, dim=0, correction=0)
+        # Two sums down the columns: torch's own variance is several times slower here.
+        mean = inner.sum(0) / max(inner.size(0), 1)
+        hidden = inner - mean
+        var = hidden.square_().sum(0) / max(inner.size(0), 1)
         factor = (var + eps).rsqrt() * scale
-        hidden = inner * factor
+        torch.mul(inner, factor, out=hidden)
         hidden += shift - mean * factor
         hidden.relu_()
         out = torch.addmm(b2, hidden, w2.t()).relu_()
