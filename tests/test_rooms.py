@@ -98,6 +98,7 @@ ROOMS = {
     ),
     "transforms": Room(
         free=(
+            "pyg_pool.core",
             "pyg_pool.coarsen",
             "pyg_pool.relational",
             "pyg_pool.mesh",

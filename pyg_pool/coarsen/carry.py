@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -94,7 +94,7 @@ def _similarity(
     return torch.stack([row, col]), torch.from_numpy(coo.data)
 
 
-def restrict(coarsening: Coarsening, x: Tensor, how: str) -> Tensor:
+def restrict(coarsening: Coarsening, x: Tensor, how: Any) -> Tensor:
     """Features of the clusters, see :meth:`Coarsening.restrict`."""
     selection = coarsening.selection
     if how == "majority":
@@ -112,7 +112,7 @@ def restrict(coarsening: Coarsening, x: Tensor, how: str) -> Tensor:
         size = coarsening.size.to(wide.dtype).view([-1] + [1] * (x.dim() - 1))
         out = reduce_nodes(wide, selection, "sum") / size.sqrt()
     else:
-        out = reduce_nodes(wide, selection, how)  # type: ignore[arg-type]
+        out = reduce_nodes(wide, selection, how)
     return out.to(x.dtype)
 
 

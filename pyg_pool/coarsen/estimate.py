@@ -70,7 +70,7 @@ def _lines(path: Path, size: int, kind: str) -> int:
     """Edges of a text file, from those in its first part."""
     with open_stream(path) as stream:
         text = stream.read(SAMPLE)
-    used = len(text)
+    used = float(len(text))
     if path.suffix.lower() in PACKED:
         used = size if len(text) < SAMPLE else len(text) / _packing(text, path)
     count = len(text.split()) // 2 if kind == "metis" else text.count(b"\n")

@@ -159,7 +159,7 @@ def plus_plus(state: State, num_clusters: int, seed: int) -> tuple[Array, Array]
     nearest = np.full(size, np.inf)
     second = np.full(size, 1 / max(size, 1))
     for k in range(1, num_clusters):
-        nearest = np.minimum(nearest, start_distances(state, centres[-1:])[0])
+        nearest = np.minimum(nearest, start_distances(state, np.array(centres[-1:]))[0])
         power = np.maximum(nearest, 0) ** 2
         total = power.sum()
         share = power / total if total > 0 else np.full(size, 1 / size)

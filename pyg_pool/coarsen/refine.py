@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,10 +107,8 @@ def refine(
         if size * clusters.mass.size <= WIDE:
             continue
         active = np.zeros(size, dtype=np.uint8)
-        threads.map(
-            lambda part, m=moved, a=active: spread(part, rows, m, a),
-            threads.ranges(size),
-        )
+        mark = partial(spread, rows=rows, moved=moved, active=active)
+        threads.map(mark, threads.ranges(size))
 
 
 def _work(rows: Any, clusters: int, label: Array) -> tuple[Array, Array, Array]:
@@ -189,7 +188,7 @@ def _blocks(
         if not hasattr(store, "work"):
             store.work = _work(rows, cluster[0].size, label)
         first = part[0] % BLOCK
-        view = tuple(array[first:] for array in found)
+        view = (found[0][first:], found[1][first:], found[2][first:])
         members = cluster[2]
         propose(part, rows, label, node, members, record, active, cap, store.work, view)
 

@@ -252,7 +252,9 @@ def _is_text(line: bytes) -> bool:
 
 def _read_text_ids(path: Path, weighted: bool) -> Edges:
     """Edges whose ids are text; a file of numbers with a few odd words is refused."""
-    row, col, weight = [], [], []
+    row: list[bytes] = []
+    col: list[bytes] = []
+    weight: list[float] = []
     lines, odd = 0, (0, b"")
     for block in line_blocks(path):
         for line in block.splitlines():
