@@ -107,6 +107,8 @@ def _draw_levels(ax: Axes, levels: Sequence[Mapping[str, Any]]) -> None:
     ax.plot(places, [v / top for v in objective], "o-", color=_FINE, label="J")
     ax.plot(places, [v / most for v in bound], "x--", color=_COARSE, label="GW bound")
     ax.set_xscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(places, [f"{n:,}" for n in places], fontsize=9)
     ax.invert_xaxis()
     ax.set_ylim(bottom=0)
     ax.set_xlabel("clusters")
