@@ -7,12 +7,14 @@ no number is added by atomics, so a result never depends on the order of the pro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import triton
+import triton.language as tl
 from torch import Tensor
 
-__all__ = ["Layout", "blocks", "lay_out"]
+__all__ = ["Layout", "blocks", "kind_of", "lay_out", "ordered", "wide"]
 
 PART = 512
 
@@ -58,3 +60,20 @@ def blocks(width: int) -> tuple[int, int]:
     """Rows and columns of a tile."""
     columns = min(128, triton.next_power_of_2(max(1, width)))
     return max(4, 2048 // columns), columns
+
+
+def wide(x: Tensor) -> torch.dtype:
+    """The type that sums are held in."""
+    return torch.float64 if x.dtype == torch.float64 else torch.float32
+
+
+def kind_of(x: Tensor) -> Any:
+    """The same, as Triton calls it."""
+    return tl.float64 if x.dtype == torch.float64 else tl.float32
+
+
+def ordered(layout: Layout) -> tuple[Tensor, bool]:
+    """The order of the rows as a kernel takes it, and whether there is none."""
+    if layout.order is None:
+        return layout.start, True
+    return layout.order, False

@@ -7,9 +7,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pyg_pool.kernels.layout_triton import blocks, lay_out
+from pyg_pool.kernels.layout_triton import blocks, kind_of, lay_out, ordered
 from pyg_pool.kernels.pnorm_native import log_max
-from pyg_pool.kernels.segment_triton import extremes, kind_of, ordered, sums
+from pyg_pool.kernels.segment_triton import extremes, sums
 
 __all__ = ["norm_rows", "norm_sums"]
 

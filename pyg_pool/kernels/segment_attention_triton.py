@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from pyg_pool.kernels.layout_triton import blocks
-from pyg_pool.kernels.segment_triton import kind_of, soften, wide
+from pyg_pool.kernels.layout_triton import blocks, kind_of, wide
+from pyg_pool.kernels.soften_triton import soften
 
 __all__ = ["attention"]
 
