@@ -161,7 +161,6 @@ def _is_file(path: Path) -> bool:
 def _molecule(text: str) -> Any:
     """The graph of a SMILES."""
     molecules = importlib.import_module("pyg_pool.train.molecules")
-    importlib.import_module("pyg_pool.errors").require("rdkit", "mol")
     mol = molecules.mol_from_text(text)
     if mol is None:
         raise ValueError(

@@ -130,36 +130,33 @@ class KLGNN(Module):
         check_choice("KLGNN", "streams", streams, STREAMS)
         self.k, self.l, self.streams = k, l, streams
         common: dict[str, Any] = {"domain": domain, "memory_limit": memory_limit}
-        drawn = {"num_samples": num_samples, "sample_in_eval": sample_in_eval}
-        labels = {"ordered": ordered, "encoding": encoding, "dmax": dmax}
+        drawn: dict[str, Any] = {
+            "num_samples": num_samples,
+            "sample_in_eval": sample_in_eval,
+        }
+        labels: dict[str, Any] = {
+            "ordered": ordered,
+            "encoding": encoding,
+            "dmax": dmax,
+        }
         is_plain = ego is None and not context and policy == "mark" and not perms
         self._check(is_plain, level, readout, nested, num_samples, chunk_size)
         width = hidden_channels
+        sizes = in_channels, width, width
+        depth: dict[str, Any] = {"l": l, "num_layers": num_layers, **common}
+        depth["edge_channels"] = edge_channels
         if k == 2:
+            pool = str(tuple_pool)
             self.network: Any = FWLNet(
-                in_channels,
-                width,
-                width,
-                num_layers=num_layers,
-                l=l,
-                edge_channels=edge_channels,
-                max_distance=max_distance,
-                tuple_pool=str(tuple_pool),
-                **labels,
-                **common,
+                *sizes, max_distance=max_distance, tuple_pool=pool, **labels, **depth
             )
         elif streams == "two":
             self.network = IDMPNN(
-                in_channels,
-                width,
-                width,
-                l=l,
-                edge_channels=edge_channels,
-                num_layers=num_layers,
-                num_layers_id=num_layers,
+                *sizes,
                 tuple_pool=tuple_pool,
+                num_layers_id=num_layers,
                 **drawn,
-                **common,
+                **depth,
             )
         else:
             marks = label_width(l, encoding, ordered=ordered, dmax=dmax)

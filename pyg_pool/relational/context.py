@@ -7,6 +7,8 @@ the copies of neighbouring roots.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import Linear, Module, ModuleDict, ModuleList
@@ -148,7 +150,9 @@ class ContextGIN(Module):
             else:
                 total = gather_sum(x, edge_index, x.size(0), own=True)
             out = mlp(total)
-            for word, linear in self.terms[layer].items():  # type: ignore[operator, union-attr]
+            terms: Any = self.terms[layer]
+            for word in self.context:
+                linear = terms[word]
                 out = out + linear(_context(word, x, copies, between))
             x = out.relu()
         return x

@@ -95,13 +95,13 @@ def estimate_cost(
     if perms:
         per_graph = [count * math.factorial(length) for count in per_graph]
     arcs = torch.zeros(len(sizes), dtype=torch.long, device=degree.device)
-    arcs = arcs.scatter_add_(0, ground.batch, degree).tolist()
+    arcs.scatter_add_(0, ground.batch, degree)
     ball = 0.0
     if ego is not None and ground.num_nodes:
         near = find_balls(ground.lists, ground.num_nodes, ego).lists.value.numel()
         ball = near / ground.num_nodes
     pairs = edges = 0
-    for count, size, arc in zip(per_graph, sizes, arcs, strict=True):
+    for count, size, arc in zip(per_graph, sizes, arcs.tolist(), strict=True):
         share = 1.0 if ego is None or not size else min(ball * max(length, 1) / size, 1)
         pairs += math.ceil(count * size * share)
         edges += math.ceil(count * arc * share)

@@ -161,7 +161,7 @@ class CopyGIN(Module):
         return (
             is_training
             and torch.is_grad_enabled()
-            and self.mlps[0][0].weight.dtype == x.dtype  # type: ignore[index, union-attr]
+            and self.mlps[0][0].weight.dtype == x.dtype  # type: ignore[index]
             and fits_gin_layer(x, edge_index)
         )
 

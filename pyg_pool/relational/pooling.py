@@ -162,7 +162,7 @@ class CopyPooling(Module):
     def reset_parameters(self) -> None:
         """Draws the weights of the aggregations anew, if there are any."""
         for pool in (self.node_pool, self.tuple_pool, *self.nested):
-            pool.reset_parameters()  # type: ignore[operator]
+            pool.reset_parameters()
 
     def forward(self, x: Tensor, copies: Copies, batch: Tensor) -> Tensor:
         """Returns a row per graph or per node from ``x``, ``[P, F]``."""
