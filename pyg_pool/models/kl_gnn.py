@@ -142,42 +142,28 @@ class KLGNN(Module):
         is_plain = ego is None and not context and policy == "mark" and not perms
         self._check(is_plain, level, readout, nested, num_samples, chunk_size)
         width = hidden_channels
-        sizes = in_channels, width, width
         depth: dict[str, Any] = {"l": l, "num_layers": num_layers, **common}
         depth["edge_channels"] = edge_channels
         if k == 2:
             pool = str(tuple_pool)
             self.network: Any = FWLNet(
-                *sizes, max_distance=max_distance, tuple_pool=pool, **labels, **depth
-            )
+                in_channels, width, width, max_distance=max_distance, tuple_pool=pool,
+                **labels, **depth,
+            )  # fmt: skip
         elif streams == "two":
             self.network = IDMPNN(
-                *sizes,
-                tuple_pool=tuple_pool,
-                num_layers_id=num_layers,
-                **drawn,
-                **depth,
-            )
+                in_channels, width, width, tuple_pool=tuple_pool,
+                num_layers_id=num_layers, **drawn, **depth,
+            )  # fmt: skip
         else:
             marks = label_width(l, encoding, ordered=ordered, dmax=dmax)
             start = in_channels + (marks if policy == "mark" else 0)
-            self.network = RelationalPooling(
-                _base(start, width, num_layers, context, edge_channels, norm),
-                l,
-                ego=ego,
-                ego_mode=ego_mode,
-                readout=readout,
-                level=level,
-                node_pool=node_pool,
-                tuple_pool=tuple_pool,
-                nested=nested,
-                policy=policy,
-                perms=perms,
-                chunk_size=chunk_size,
-                **labels,
-                **drawn,
-                **common,
-            )
+            cut = {"ego": ego, "ego_mode": ego_mode, "policy": policy, "perms": perms}
+            pools = {"node_pool": node_pool, "tuple_pool": tuple_pool, "nested": nested}
+            more: dict[str, Any] = {"level": level, "chunk_size": chunk_size}
+            more.update(**cut, **pools, **labels, **drawn, **common)
+            base = _base(start, width, num_layers, context, edge_channels, norm)
+            self.network = RelationalPooling(base, l, readout=readout, **more)
         self.head = Sequential(
             Linear(width, width), ReLU(), Dropout(dropout), Linear(width, out_channels)
         )

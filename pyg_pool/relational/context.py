@@ -126,8 +126,9 @@ class ContextGIN(Module):
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
         for module in self.modules():
-            if module is not self and hasattr(module, "reset_parameters"):
-                module.reset_parameters()
+            draw: Any = getattr(module, "reset_parameters", None)
+            if module is not self and draw is not None:
+                draw()
 
     def forward(
         self,
@@ -144,7 +145,7 @@ class ContextGIN(Module):
             between = edges_between_roots(copies, graph_edges)
         for layer, mlp in enumerate(self.mlps):
             if self.edge_channels and edge_attr is not None:
-                edge = self.edges[layer](edge_attr)
+                edge: Tensor = self.edges[layer](edge_attr)
                 rows = (x.index_select(0, edge_index[0]) + edge).relu()
                 total = x.index_add(0, edge_index[1], rows)
             else:
