@@ -300,7 +300,8 @@ class ReadoutHead(torch.nn.Module):
         self.eval()
         index, width = torch.zeros(2).long(), 0
         for readout, sees_layers in zip(self.readouts, self.sees_layers, strict=True):
-            channels = readout.form.starts[-1] if sees_layers else dim_in
+            form: Any = readout.form if sees_layers else None
+            channels = form.starts[-1] if sees_layers else dim_in
             width += readout(torch.zeros(2, channels), index, dim_size=1).size(-1)
         self.train(was_training)
         return width

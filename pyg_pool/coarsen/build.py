@@ -119,8 +119,8 @@ def graph_from_rows(
             f"{indptr.size - 1} rows, expected a square matrix; pad it with empty rows."
         )
     if bad >= 0:
-        row = int(np.searchsorted(indptr, bad, side="right")) - 1
-        _refuse_weight(row, int(indices[bad]), float(weight[bad]))
+        owner = int(np.searchsorted(indptr, bad, side="right")) - 1
+        _refuse_weight(owner, int(indices[bad]), float(weight[bad]))
     has_zeros = bool(weight.size and (weight == 0).any())
     if clean and not has_zeros:
         graph = Graph(indptr, indices, weight, facts=_facts(indices.size, 0, 0))

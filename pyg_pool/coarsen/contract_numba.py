@@ -104,7 +104,7 @@ def contract_range(
     place = 0
     for k in range(bounds[0], bounds[1]):
         begin = place
-        inside = 0.0
+        inside: Any = 0.0
         for t in range(start[k], start[k + 1]):
             i = order[t]
             for e in range(indptr[i], indptr[i + 1]):

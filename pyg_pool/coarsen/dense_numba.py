@@ -44,7 +44,7 @@ def ward_merges(q: Array, c: Array, target: int) -> Array:
     for k in range(n):
         partner[k], cost[k] = _nearest(q, c, alive, k)
     for _ in range(n - target):
-        k = np.argmin(cost)
+        k = int(np.argmin(cost))
         j = partner[k]
         alive[j] = False
         cost[j] = np.inf

@@ -53,7 +53,8 @@ def best_partners(
             continue
         if best[i] >= 0 and record[best[i], 1] < np.inf:
             continue
-        found, least = np.int64(-1), np.float32(np.inf)
+        found: Any = np.int64(-1)
+        least = np.float32(np.inf)
         tie, has_tie = np.uint64(0), False
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]

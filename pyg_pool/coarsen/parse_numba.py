@@ -37,7 +37,8 @@ def read_integer(text: Array, at: int) -> tuple[int, int]:
     """An integer and the place after it, or the place ``BAD``."""
     negative = at < text.size and text[at] == MINUS
     at += negative
-    begin, value = at, 0
+    value: Any = 0
+    begin = at
     while at < text.size and ZERO <= text[at] <= NINE:
         if value > LIMIT:
             return 0, BAD
@@ -73,7 +74,8 @@ def read_number(text: Array, at: int) -> tuple[float, int]:
         at += 1
         down = at < text.size and text[at] == MINUS
         at += at < text.size and (text[at] == MINUS or text[at] == PLUS)
-        power, begin = 0, at
+        power: Any = 0
+        begin = at
         while at < text.size and ZERO <= text[at] <= NINE:
             power = min(10 * power + np.int64(text[at] - ZERO), 9999)
             at += 1

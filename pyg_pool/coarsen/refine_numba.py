@@ -165,7 +165,8 @@ def decide(
         for d in range(points.shape[1]):
             gap += (points[i, d] - centres[a, d]) ** 2
         loss -= mass[a] * m / (mass[a] - m) * gap
-    best, gain, outside = -1, loss + TOLERANCE * max(1.0, abs(loss)), 0.0
+    best: Any = -1
+    gain, outside = loss + TOLERANCE * max(1.0, abs(loss)), 0.0
     for p in range(mass.size if wide else count):
         b = np.int64(p) if wide else np.int64(near[p])
         if b == a or mass[b] + m > cap or (blocked.size > 0 and blocked[b] > 0):
@@ -210,7 +211,7 @@ def apply(
     blocked = np.zeros(0, np.uint8)
     count, now = 0, bounds[0] + 1
     for i in range(bounds[0], bounds[1]):
-        b = np.int64(target[i - bounds[0]])
+        b: Any = np.int64(target[i - bounds[0]])
         if b < 0:
             continue
         a = label[i]

@@ -16,7 +16,7 @@ from torch import Tensor
 from pyg_pool.errors import check_choice, reads_values
 from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import chosen, runs_numba
+from pyg_pool.kernels.dispatch import chosen, is_traced, runs_numba
 from pyg_pool.kernels.segment_native import (
     accumulator,
     native_extreme,
@@ -100,13 +100,15 @@ def segment_reduce(
 
 def _is_known(x: Tensor, reduce: str) -> bool:
     """Whether backends chosen by name know the reduction."""
+    if is_traced():  # sizes may be symbols that no guard should tie down
+        return False
     return reduce in TWINS and x.is_floating_point() and 0 not in x.shape
 
 
 def _has_twin(x: Tensor, index: Tensor, reduce: str) -> bool:
     """Whether the compiled CPU twin takes the rows."""
     kinds = TWINS.get(reduce, ())
-    if x.dtype not in kinds or x.size(0) >= 2**31:
+    if is_traced() or x.dtype not in kinds or x.size(0) >= 2**31:
         return False
     return runs_numba("segment_reduce", x.numel(), x, index)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import chosen, runs_numba
+from pyg_pool.kernels.dispatch import chosen, is_traced, runs_numba
 from pyg_pool.kernels.segment import segment_index
 from pyg_pool.kernels.segment_native import (
     accumulator,
@@ -74,14 +74,15 @@ def segment_attention(
     """
     heads = _heads(scores, values)
     index, size = segment_index("segment_attention", values, index, ptr, dim_size)
-    if values.numel() > 0 and chosen("segment_attention", scores, values, index):
+    fits = not is_traced() and values.numel() > 0
+    if fits and chosen("segment_attention", scores, values, index):
         scores = scores.to(values.dtype)
         out = segment_chosen.attention_by(scores, values, index, size, heads)
         return out.to(values.dtype)
     wide_values = accumulator(values)
     same = scores is values
     wide_scores = wide_values if same else accumulator(scores).to(wide_values.dtype)
-    fits = wide_values.dtype == torch.float32 and 0 not in values.shape[1:]
+    fits = fits and wide_values.dtype == torch.float32
     if fits and runs_numba("segment_attention", values.numel(), scores, values, index):
         twin.check_range("segment_attention", index, size)
         flat = wide_values.reshape(values.size(0), math.prod(values.shape[1:]))
