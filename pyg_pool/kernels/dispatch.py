@@ -209,7 +209,7 @@ def turns_to_scipy(edge_index: Tensor) -> bool:
     A large product outweighs all other primitives of its step: these stay native,
     and numba, which takes time and memory to start, need not run at all.
     """
-    return current_backend() == "auto" and prefers_scipy(edge_index.numel(), edge_index)
+    return prefers_scipy(edge_index.numel(), edge_index) and current_backend() == "auto"
 
 
 def warm_up() -> None:

@@ -74,15 +74,19 @@ def segment_attention(
     """
     heads = _heads(scores, values)
     index, size = segment_index("segment_attention", values, index, ptr, dim_size)
-    fits = not is_traced() and values.numel() > 0
-    if fits and chosen("segment_attention", scores, values, index):
+    is_eager = not is_traced()
+    if (
+        is_eager
+        and values.numel() > 0
+        and chosen("segment_attention", scores, values, index)
+    ):
         scores = scores.to(values.dtype)
         out = segment_chosen.attention_by(scores, values, index, size, heads)
         return out.to(values.dtype)
     wide_values = accumulator(values)
     same = scores is values
     wide_scores = wide_values if same else accumulator(scores).to(wide_values.dtype)
-    fits = fits and wide_values.dtype == torch.float32
+    fits = is_eager and wide_values.dtype == torch.float32 and 0 not in values.shape[1:]
     if fits and runs_numba("segment_attention", values.numel(), scores, values, index):
         twin.check_range("segment_attention", index, size)
         flat = wide_values.reshape(values.size(0), math.prod(values.shape[1:]))
