@@ -72,7 +72,7 @@ def coarsen(
         float | None, typer.Option(help="Largest share of the mass of a cluster.")
     ] = None,
     eigenvalues: Annotated[
-        int, typer.Option(help="Eigenvalues to compare in the report; 0: none.")
+        int, typer.Option(min=0, help="Eigenvalues to compare in the report; 0: none.")
     ] = 0,
     format: Annotated[
         str, typer.Option(help="Format of the input; auto: by name.")
@@ -112,15 +112,22 @@ def coarsen(
         from pyg_pool.coarsen import coarsen as run
         from pyg_pool.coarsen import read_graph
         from pyg_pool.coarsen.estimate import estimate
-        from pyg_pool.coarsen.write import check_free
+        from pyg_pool.coarsen.write import OUTPUTS, check_free
+        from pyg_pool.errors import check_choice, require
 
+        formats = tuple(word.strip() for word in write.split(",") if word.strip())
+        for form in formats:
+            check_choice("coarsen", "write", form, OUTPUTS)
+        if "parquet" in formats:
+            require("pyarrow", "coarsen")
         check_free(out, overwrite)
-        console.err_console.print(f"{escape(graph.name)}: {estimate(graph)}")
+        console.err_console.print(f"{escape(str(graph))}: {estimate(graph)}")
         if dry_run:
             return
         names = None if columns is None else tuple(columns.split(","))
         source = read_graph(graph, format=format, columns=names)  # type: ignore[arg-type]
         options: dict[str, Any] = {"method": method, "kernel": kernel.value}
+        out.parent.mkdir(parents=True, exist_ok=True)
         rest = out.with_name(f"{out.name}.interrupted.npz")
         with _stops_kindly(rest):
             found = run(
@@ -140,7 +147,6 @@ def coarsen(
                 **options,
             )
         rest.unlink(missing_ok=True)
-        formats = tuple(word.strip() for word in write.split(",") if word.strip())
         _finish(found, out, graph, formats, eigenvalues, overwrite)
 
 

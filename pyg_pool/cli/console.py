@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-__all__ = ["clean_errors", "err_console", "out_console", "print_rows"]
+from pyg_pool.errors import require
+
+__all__ = [
+    "check_picture",
+    "clean_errors",
+    "err_console",
+    "out_console",
+    "print_rows",
+]
+
+PAGES = (".html", ".htm")
+PICTURES = (".png", ".pdf", ".svg", ".jpg", *PAGES)
 
 out_console = Console(highlight=False)
 err_console = Console(stderr=True, highlight=False)
@@ -21,9 +33,37 @@ def clean_errors() -> Iterator[None]:
     """Turn errors about what the user gave into a message and exit code 2."""
     try:
         yield
-    except (ValueError, FileNotFoundError, ImportError) as error:
-        err_console.print(f"[bold red]Error:[/bold red] {escape(str(error))}")
+    except (ValueError, OSError, ImportError) as error:
+        err_console.print(f"[bold red]Error:[/bold red] {escape(_message(error))}")
         raise typer.Exit(2) from error
+
+
+def _message(error: Exception) -> str:
+    """What an error says; for one of the system with what to do about it."""
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    return (
+        f"{str(error.filename)!r} cannot be opened or written ({error.strerror}), "
+        f"expected a path that can; correct it, or the rights and free space there."
+    )
+
+
+def check_picture(option: str, path: Path) -> bool:
+    """Return whether a page is wanted, before any work is done for it.
+
+    Raises:
+        ValueError: If the name has another ending than a picture or a page.
+        ImportError: If the package that draws it is not installed.
+    """
+    ending = path.suffix.lower()
+    if ending not in PICTURES:
+        raise ValueError(
+            f"{option} got {str(path)!r}, expected a name that ends in one of "
+            f"{', '.join(PICTURES)}; change its ending."
+        )
+    is_page = ending in PAGES
+    require("plotly" if is_page else "matplotlib", "view")
+    return is_page
 
 
 def print_rows(title: str, rows: dict[str, str]) -> None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from pyg_pool.cli import console
 from pyg_pool.cli.console import clean_errors
 
-__all__ = ["app"]
+__all__ = ["app", "write_picture"]
 
 app = typer.Typer(help="Train on, label and show meshes.", no_args_is_help=True)
 
@@ -56,6 +56,7 @@ def show(
 ) -> None:
     """Draw a mesh with its labels and clusters: a sheet, or a page to turn it."""
     with clean_errors():
+        is_page = console.check_picture("--out", out)
         from pyg_pool.mesh import PART_NAMES, generate_shape, read_labels, read_mesh
 
         if path is None:
@@ -74,16 +75,18 @@ def show(
             "title": title or (path.name if path else "A generated pot"),
             "up": up.value,
         }
-        _write(out, mesh, options)
+        write_picture(out, mesh, options, is_page=is_page)
     console.out_console.print(f"Written: {escape(str(out))}", soft_wrap=True)
 
 
-def _write(out: Path, mesh: Any, options: dict[str, Any]) -> None:
-    """Write a page or a sheet, by the ending of the file."""
+def write_picture(
+    out: Path, mesh: Any, options: dict[str, Any], *, is_page: bool
+) -> None:
+    """Write a page or a sheet."""
     from pyg_pool.view import draw_mesh, write_mesh_page
 
     out.parent.mkdir(parents=True, exist_ok=True)
-    if out.suffix.lower() in {".html", ".htm"}:
+    if is_page:
         write_mesh_page(out, mesh, **options)
     else:
         draw_mesh(mesh, **options).savefig(out, dpi=150)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from pyg_pool.cli import console
 from pyg_pool.cli.console import clean_errors
+from pyg_pool.cli.mesh import write_picture
 
 if TYPE_CHECKING:
     from pyg_pool.train import MeshPrediction, MeshSummary
@@ -166,6 +167,7 @@ def predict(
 ) -> None:
     """Classify a mesh, or write a label for each face of its file."""
     with clean_errors():
+        is_page = picture is not None and console.check_picture("--picture", picture)
         from pyg_pool.mesh import read_mesh, write_labels
         from pyg_pool.train import load_mesh_model, predict_mesh
 
@@ -180,9 +182,11 @@ def predict(
                     f"predict got no --out and {str(target)!r} exists, expected a new "
                     f"file; name one with --out."
                 )
-            write_labels(target, found.labels)
         if picture is not None:
-            _draw(picture, given, found, is_whole)
+            options = _picture(found, is_whole)
+            write_picture(picture, given, options, is_page=is_page)
+        if not is_whole:
+            write_labels(target, found.labels)
     if found.note:
         console.out_console.print(f"Note: {escape(found.note)}", soft_wrap=True)
     if is_whole:
@@ -205,20 +209,13 @@ def _checkpoint(path: Path) -> Path:
     return found[0]
 
 
-def _draw(path: Path, mesh: Any, found: MeshPrediction, is_whole: bool) -> None:
-    """Write a picture of the labels and the clusters."""
-    from pyg_pool.view import draw_mesh, write_mesh_page
-
-    options: dict[str, Any] = {
+def _picture(found: MeshPrediction, is_whole: bool) -> dict[str, Any]:
+    """The labels and the clusters, as a picture shows them."""
+    return {
         "prediction": None if is_whole else found.labels,
         "clusters": found.clusters,
         "names": None if is_whole else found.class_names,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix.lower() in {".html", ".htm"}:
-        write_mesh_page(path, mesh, **options)
-    else:
-        draw_mesh(mesh, **options).savefig(path, dpi=150)
 
 
 def _print_classes(found: MeshPrediction) -> None:

@@ -131,8 +131,7 @@ def read_graphs(words: Sequence[str], form: str) -> tuple[list[str], list[Any], 
         path = Path(word)
         is_file = form == "file" or (form == "auto" and _is_file(path))
         if is_file:
-            lines = path.read_text(encoding="utf-8").splitlines()
-            texts += [line.split()[0] for line in lines if line.strip()]
+            texts += _lines(path)
         else:
             texts.append(word)
     if not texts:
@@ -150,6 +149,18 @@ def read_graphs(words: Sequence[str], form: str) -> tuple[list[str], list[Any], 
     return texts, [_molecule(text) for text in texts], "smiles"
 
 
+def _lines(path: Path) -> list[str]:
+    """The first word of each line of a file."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"pyg-pool wl got the file {str(path)!r} ({error}), expected text with one "
+            f"graph a line; write it again."
+        ) from error
+    return [line.split()[0] for line in lines if line.strip()]
+
+
 def _is_file(path: Path) -> bool:
     """Whether a word names a file; long graph6 lines are no legal names."""
     try:
@@ -164,8 +175,8 @@ def _molecule(text: str) -> Any:
     mol = molecules.mol_from_text(text)
     if mol is None:
         raise ValueError(
-            f"pyg-pool wl got {text!r}, expected graph6 or SMILES; correct it, or say "
-            f"with --format what it is."
+            f"pyg-pool wl got {text!r}, expected graph6, SMILES or an existing file; "
+            f"correct it, or say with --format what it is."
         )
     return molecules.mol_to_graph(mol)
 

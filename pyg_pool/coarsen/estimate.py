@@ -52,7 +52,10 @@ def estimate(path: Path) -> Estimate:
         FileNotFoundError: If there is no such file.
     """
     if not path.exists():
-        raise FileNotFoundError(f"no such file or folder: {path}")
+        raise FileNotFoundError(
+            f"estimate got {str(path)!r}, expected an existing file or folder; "
+            f"check the path."
+        )
     files = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
     size = sum(file.stat().st_size for file in files)
     kind = format_of(path)

@@ -90,7 +90,10 @@ def read_graph(
     kind = format_of(path) if format == "auto" else format
     has_pattern = kind == "parquet" and any(sign in path.name for sign in "*?[")
     if not path.exists() and not has_pattern:
-        raise FileNotFoundError(f"no such file or folder: {path}")
+        raise FileNotFoundError(
+            f"read_graph got {str(path)!r}, expected an existing file or folder; "
+            f"check the path."
+        )
     if kind == "edges":
         edges = read_edge_list(path, weighted)
     elif kind == "parquet":

@@ -47,7 +47,13 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
             stream = lzma.LZMAFile(raw)  # noqa: SIM115
         elif suffix == ".zst":
             stream = require("pyarrow", "coarsen").CompressedInputStream(raw, "zstd")
-        yield stream
+        try:
+            yield stream
+        except DAMAGES as error:
+            raise ValueError(
+                f"{path} cannot be unpacked ({error}), expected a complete file; fetch "
+                f"it again."
+            ) from error
 
 
 def line_blocks(path: Path) -> Iterator[bytes]:
@@ -57,21 +63,13 @@ def line_blocks(path: Path) -> Iterator[bytes]:
         ValueError: If the file is damaged.
     """
     rest = b""
-    try:
-        with open_stream(path) as stream:
-            while block := stream.read(BLOCK):
-                cut = block.rfind(b"\n") + 1
-                if cut == 0:
-                    rest += block
-                    continue
-                yield rest + block[:cut]
-                rest = block[cut:]
-    except FileNotFoundError:
-        raise
-    except DAMAGES as error:
-        raise ValueError(
-            f"{path} cannot be unpacked ({error}), expected a complete file; fetch it "
-            f"again."
-        ) from error
+    with open_stream(path) as stream:
+        while block := stream.read(BLOCK):
+            cut = block.rfind(b"\n") + 1
+            if cut == 0:
+                rest += block
+                continue
+            yield rest + block[:cut]
+            rest = block[cut:]
     if rest:
         yield rest

@@ -53,7 +53,10 @@ def read_table(path: Any, columns: tuple[str, ...] | None = None) -> Edges:
         if not files:
             raise FileNotFoundError(f"no file fits {path}; check the pattern.")
     elif not path.exists():
-        raise FileNotFoundError(f"no such file or folder: {path}")
+        raise FileNotFoundError(
+            f"read_table got {str(path)!r}, expected an existing file or folder; "
+            f"check the path."
+        )
     first = files[0] if isinstance(files, list) else files
     form = "feather" if Path(first).suffix in (".arrow", ".feather") else "parquet"
     try:

@@ -97,7 +97,7 @@ def check_free(out: Path, overwrite: bool) -> None:
     if not overwrite:
         raise ValueError(
             f"{out} exists, expected a new folder; choose another name, or allow to "
-            f"overwrite it."
+            f"replace it with overwrite (--overwrite on the command line)."
         )
     if not (out / "manifest.json").is_file():
         raise ValueError(
@@ -152,12 +152,26 @@ def _write_metis(path: Path, rows: Any) -> None:
 
 
 def write_values(
-    folder: Path, stem: str, names: Array, values: Array, title: str
+    folder: Path, stem: str, names: Array, values: Array, title: str, form: str = ""
 ) -> Path:
-    """A table of node names and values: Parquet with pyarrow, else compressed CSV."""
-    try:
-        arrow = require("pyarrow", "coarsen")
-    except ImportError:
+    """A table of node names and values: Parquet with pyarrow, else compressed CSV.
+
+    Args:
+        folder: Where to write.
+        stem: Name of the file without its suffix.
+        names: Of the nodes.
+        values: One for each node.
+        title: Heading of the values.
+        form: ``".parquet"`` or ``".csv.gz"``; empty goes by what is installed.
+    """
+    if form != ".csv.gz":
+        try:
+            arrow = require("pyarrow", "coarsen")
+        except ImportError:
+            if form:
+                raise
+            form = ".csv.gz"
+    if form == ".csv.gz":
         import gzip
 
         path = folder / f"{stem}.csv.gz"
@@ -180,17 +194,34 @@ def lift_values(folder: Path, values: Path, out: Path) -> int:
     Args:
         folder: What :func:`write_folder` wrote.
         values: ``.npy`` or text with one value per cluster, in order.
-        out: Table to write, ``.parquet`` or ``.csv.gz``; its suffix follows what is
-            installed if it has none.
+        out: Table to write, ``.parquet`` (needs pyarrow) or ``.csv.gz``.
 
     Returns:
         The number of rows.
 
     Raises:
-        ValueError: If there is not one value per cluster.
+        FileNotFoundError: If the folder is none or the values are not there.
+        ValueError: If there is not one value per cluster, or ``out`` has another
+            suffix.
     """
     from pyg_pool.coarsen.coarsening import Coarsening
 
+    forms = [form for form in (".parquet", ".csv.gz") if out.name.endswith(form)]
+    if not forms:
+        raise ValueError(
+            f"lift_values got out={str(out)!r}, expected a name that ends in .parquet "
+            f"or .csv.gz; add one of them."
+        )
+    if not (folder / "coarsening.npz").is_file():
+        raise FileNotFoundError(
+            f"lift_values got {str(folder)!r}, expected the folder of a coarsening; "
+            f"make it first with coarsen."
+        )
+    if not values.is_file():
+        raise FileNotFoundError(
+            f"lift_values got {str(values)!r}, expected an existing file with one "
+            f"value per cluster; check the path."
+        )
     found = Coarsening.load(folder / "coarsening.npz")
     try:
         table = (
@@ -213,11 +244,15 @@ def lift_values(folder: Path, values: Path, out: Path) -> int:
         )
     ids = found.ids
     names = np.arange(found.num_nodes) if ids is None else np.asarray(ids)
-    stem = out.name.removesuffix(".parquet").removesuffix(".csv.gz")
-    part = write_values(
-        out.parent, f"{stem}.part", names, table[found.cluster], "value"
-    )
-    part.replace(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    stem = f"{out.name.removesuffix(forms[0])}.part"
+    try:
+        part = write_values(
+            out.parent, stem, names, table[found.cluster], "value", forms[0]
+        )
+        part.replace(out)
+    finally:
+        (out.parent / f"{stem}{forms[0]}").unlink(missing_ok=True)
     return found.num_nodes
 
 

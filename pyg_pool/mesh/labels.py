@@ -198,7 +198,10 @@ def read_labels(
         counts["edge"] = len(mesh_edges(mesh).ends)
     fits = [word for word, count in counts.items() if count == len(values)]
     if not fits or (kind != "auto" and kind not in fits):
-        known = ", ".join(f"{n} {w}s" for w, n in counts.items() if n is not None)
+        plural = {"face": "faces", "edge": "edges", "vertex": "vertices"}
+        known = ", ".join(
+            f"{n} {plural[w]}" for w, n in counts.items() if n is not None
+        )
         raise ValueError(
             f"read_labels got {len(values)} labels in {path} for a mesh of {known}, "
             f"expected one per {'face' if kind == 'auto' else kind}; pass the labels "

@@ -20,6 +20,7 @@ from pyg_pool.relational.copies import (
     subset_copies,
 )
 from pyg_pool.relational.cost import check_cost, estimate_cost
+from pyg_pool.relational.domains import Domain
 from pyg_pool.relational.labels import label_features, label_width
 from pyg_pool.relational.merge import merge_over_tuples
 from pyg_pool.relational.orders import reordered
@@ -116,6 +117,7 @@ class RelationalPooling(Module):
     ) -> None:
         super().__init__()
         check_choice("RelationalPooling", "policy", policy, POLICIES)
+        Domain.parse(domain)
         if policy != "mark":
             encoding = "none"
         self.policy = policy

@@ -14,6 +14,7 @@ from pyg_pool.kernels.join_product import join_product
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.relational.copies import expand_copies
 from pyg_pool.relational.cost import Cost, check_cost
+from pyg_pool.relational.domains import Domain
 from pyg_pool.relational.labels import label_features, label_width
 from pyg_pool.relational.pairs import (
     PairSet,
@@ -168,6 +169,7 @@ class FWLNet(Module):
         memory_limit: int | None = None,
     ) -> None:
         super().__init__()
+        Domain.parse(domain)
         self.l, self.domain, self.ordered = l, domain, ordered
         self.encoding, self.dmax = encoding, dmax
         self.max_distance, self.tuple_pool = max_distance, tuple_pool

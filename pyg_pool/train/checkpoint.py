@@ -32,6 +32,12 @@ __all__ = [
     "write_json",
 ]
 
+#: What torch raises for files that are no checkpoints, depending on their bytes.
+_UNREADABLE = (
+    pickle.UnpicklingError, RuntimeError, EOFError, LookupError, TypeError, ValueError,
+    AttributeError,
+)  # fmt: skip
+
 #: Version of the JSON files and of the lines of ``metrics.jsonl``.
 FORMAT = 1
 
@@ -75,7 +81,7 @@ def load_checkpoint(path: str | Path, map_location: Any = "cpu") -> dict[str, An
     """
     try:
         content = torch.load(path, map_location=map_location, weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, KeyError) as error:
+    except _UNREADABLE as error:
         raise ValueError(
             f"checkpoint {str(path)!r} cannot be read ({error}), expected a file that "
             "this package wrote; remove it to start that run anew."

@@ -64,3 +64,34 @@ def test_mistakes_end_with_a_message(path: Path) -> None:
     code, text = call(path, "-o", path.parent / "out", "--ratio", 0.2)
     assert code == 2
     assert "exists" in text
+
+
+def test_mistakes_are_named_before_the_work(path: Path) -> None:
+    def refused(*words: object) -> str:
+        code, text = call(*words, "-o", path.parent / "out")
+        assert code == 2
+        return " ".join(text.split())
+
+    text = refused(path.parent / "none.csv", "--ratio", 0.2)
+    assert "expected an existing file or folder; check the path." in text
+    assert "at most 1" in refused(path, "--ratio", 1.5)
+    assert "write='wild'" in refused(path, "--ratio", 0.2, "--write", "npz,wild")
+    assert "eigenvalues" in refused(path, "--ratio", 0.2, "--eigenvalues", -1)
+    (path.parent / "a.txt.gz").write_text("0 1")
+    (path.parent / "b.txt.xz").write_text("0 1")
+    for name in ("a.txt.gz", "b.txt.xz"):
+        assert "unpacked" in refused(path.parent / name, "--ratio", 0.2)
+    np.save(path.parent / "part.npy", np.arange(3))
+    lift = ("--lift", path.parent / "part.npy")
+    assert "ends in .parquet" in refused(path.parent, *lift)
+    code, text = call(path.parent, "-o", path.parent / "a.parquet", *lift)
+    assert (code, "folder of a coarsening" in " ".join(text.split())) == (2, True)
+    assert {p.name for p in path.parent.iterdir()} == {
+        "graph.csv", "a.txt.gz", "b.txt.xz", "part.npy",
+    }  # fmt: skip
+
+
+def test_folders_above_the_result_are_made(path: Path) -> None:
+    out = path.parent / "new" / "out"
+    assert call(path, "-o", out, "--ratio", 0.2)[0] == 0
+    assert (out / "manifest.json").is_file()

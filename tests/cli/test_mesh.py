@@ -70,5 +70,12 @@ def test_mistakes_are_named(tmp_path: Path, vessel: Mesh) -> None:
     assert call(tmp_path / "quad.obj", "--polygons", "--out", out).code == 0
 
 
+def test_unknown_ending_writes_nothing(tmp_path: Path, vessel: Mesh) -> None:
+    before = sorted(tmp_path.iterdir())
+    done = call(tmp_path / "vase.off", "--out", tmp_path / "new" / "a.xyz")
+    assert (done.code, "change its ending" in flat(done.err)) == (2, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def flat(text: str) -> str:
     return " ".join(text.split())

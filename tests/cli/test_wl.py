@@ -74,7 +74,7 @@ def test_files_fall_into_classes(wl: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["zz1"], "expected graph6 or SMILES"),
+        (["zz1"], "expected graph6, SMILES or an existing file"),
         (["zz1", "--format", "graph6"], "expected a line of graph6"),
         (["Bw", "--domain", "stars"], "did you mean 'star'"),
         (["Bw", "--preset", "i3_gnn"], "did you mean 'id_gnn'"),
@@ -87,3 +87,10 @@ def test_mistakes_are_said_in_one_message(
     result = wl(*words)
     assert result.code == 2
     assert message in " ".join(result.err.split())
+
+
+def test_files_that_hold_no_text(wl: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.g6").write_bytes(bytes(range(256)))
+    result = wl(str(tmp_path / "a.g6"))
+    assert result.code == 2
+    assert "one graph a line" in " ".join(result.err.split())

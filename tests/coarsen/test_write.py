@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -72,3 +73,17 @@ def test_lift_names_every_node_once(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "part.txt", part[:3], fmt="%d")
     with pytest.raises(ValueError, match=r"expected \[20\]"):
         lift_values(tmp_path / "out", tmp_path / "part.txt", out)
+
+
+def test_suffix_of_lifted_values_is_kept(tmp_path: Path) -> None:
+    found = coarsen(ring(40), ratio=0.1)
+    write_folder(found, tmp_path / "out")
+    np.save(tmp_path / "part.npy", np.arange(4))
+    out = tmp_path / "labels.csv.gz"
+    assert lift_values(tmp_path / "out", tmp_path / "part.npy", out) == 40
+    assert gzip.decompress(out.read_bytes()).startswith(b"node,value\n")
+    with pytest.raises(ValueError, match=r"ends in \.parquet or \.csv\.gz"):
+        lift_values(tmp_path / "out", tmp_path / "part.npy", tmp_path / "labels")
+    with pytest.raises(FileNotFoundError, match="one value per cluster"):
+        lift_values(tmp_path / "out", tmp_path / "none.npy", out)
+    assert {p.name for p in tmp_path.iterdir()} == {"out", "part.npy", "labels.csv.gz"}

@@ -74,3 +74,8 @@ def test_golden(case: dict[str, Any], dtype: torch.dtype, chunk: int | None) -> 
         scale = max(float(expected.abs().max()), 1.0)
         limits = {"atol": case["tolerance"][word] * scale, "rtol": 0.0}
         torch.testing.assert_close(got, expected, **limits)
+
+
+def test_unknown_domains_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="did you mean 'star'"):
+        RelationalPooling(GoldenGIN([], torch.float32), 1, domain="stars")

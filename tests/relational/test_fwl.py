@@ -99,6 +99,11 @@ def test_too_large_is_refused() -> None:
         model(torch.ones(3, 1), edges)
 
 
+def test_unknown_domains_are_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="did you mean 'star'"):
+        FWLNet(1, 4, 1, l=1, domain="stars")
+
+
 def test_odd_graphs() -> None:
     batch = torch.tensor([0, 2, 2])
     edges = torch.tensor([[1], [2]])

@@ -116,3 +116,10 @@ def test_metrics_lines(tmp_path: Path) -> None:
         {"epoch": 1, "val_score": None},
     ]
     assert path.read_text().count("\n") == 2
+
+
+@pytest.mark.parametrize("content", [b"a\nb\n", b"", b"nope", bytes(range(256))])
+def test_files_that_are_no_checkpoints(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.ckpt").write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_checkpoint(tmp_path / "a.ckpt")
