@@ -43,8 +43,9 @@ pairs of peer time / our time, after two warm-up pairs, with the quartiles in
 brackets; the times are medians. Memory is the rise of the resident peak above the
 level just before the first step, each side in a fresh process; *later MB* is the same
 rise for the steps after it. Where a row of ours runs numba, its first figure includes
-numba's start, about 55 MB of code once in a process. *Shuffled* means that the same
-graphs have their nodes, and so the batch vector, in random order.
+numba's start, about 55 MB of code once in a process (the shuffled rows of bench_gpool,
+its U-net and the GNP rows were measured with numba started before). *Shuffled* means
+that the same graphs have their nodes, and so the batch vector, in random order.
 
 Inputs (float32, 64 channels): `a` 128 molecule-like graphs, 3,220 nodes, 6,696 edge
 columns; `b` 32 graphs, 9,653 nodes, 38,612 columns; `c` one graph, 100,000 nodes,
