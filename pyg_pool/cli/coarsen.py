@@ -112,14 +112,10 @@ def coarsen(
         from pyg_pool.coarsen import coarsen as run
         from pyg_pool.coarsen import read_graph
         from pyg_pool.coarsen.estimate import estimate
-        from pyg_pool.coarsen.write import OUTPUTS, check_free
-        from pyg_pool.errors import check_choice, require
+        from pyg_pool.coarsen.write import check_formats, check_free
 
         formats = tuple(word.strip() for word in write.split(",") if word.strip())
-        for form in formats:
-            check_choice("coarsen", "write", form, OUTPUTS)
-        if "parquet" in formats:
-            require("pyarrow", "coarsen")
+        check_formats("write", formats)
         check_free(out, overwrite)
         console.err_console.print(f"{escape(str(graph))}: {estimate(graph)}")
         if dry_run:

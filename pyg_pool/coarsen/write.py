@@ -59,8 +59,7 @@ def write_folder(
     Raises:
         ValueError: If the folder exists, or a format is unknown.
     """
-    for form in formats:
-        check_choice("coarsen", "formats", form, OUTPUTS)
+    check_formats("formats", formats)
     check_free(out, overwrite)
     part = out.with_name(f"{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
@@ -88,6 +87,14 @@ def write_folder(
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def check_formats(option: str, formats: tuple[str, ...]) -> None:
+    """Raises unless graphs can be written in these formats here."""
+    for form in formats:
+        check_choice("coarsen", option, form, OUTPUTS)
+    if "parquet" in formats:
+        require("pyarrow", "coarsen")
 
 
 def check_free(out: Path, overwrite: bool) -> None:
