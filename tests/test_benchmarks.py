@@ -14,7 +14,9 @@ from torch import Tensor
 
 from benchmarks import extrapolation, harness, record, report, token_distractors
 from benchmarks import extrapolation_tasks as tasks
+from benchmarks.__main__ import bench_files
 from benchmarks.inputs import GRAPH_INPUTS, GraphInput, load_graphs, load_segments
+from benchmarks.runner import main
 
 SIZES = {
     "a": (3_260, 6_740, 128),
@@ -234,6 +236,13 @@ def side(scale: float) -> harness.Side:
         return [layer], lambda x, weight: [scale * x, weight, layer(x)]
 
     return harness.Side("side", build)
+
+
+def test_every_benchmark_file_has_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(bench_files(), ["--list"]) == 0
+    listed = capsys.readouterr().out
+    for name in bench_files():
+        assert name in listed
 
 
 def test_step_is_sum_of_squares_with_gradients() -> None:

@@ -5,9 +5,9 @@ graph is measured in its own process: CPU time on one thread, wall time on two, 
 rise of resident memory above the input. Rivals run in the same process; where one
 cannot be given a size, ours is run again at the size that it reached.
 
-    python -m benchmarks.bench_coarsen --edges 1e5 1e6 1e7 --out results.jsonl
-    python -m benchmarks.bench_coarsen --files roads/*.gr.xz --rivals
-    python -m benchmarks.bench_coarsen --molecules
+    python -m benchmarks.coarsening --edges 1e5 1e6 1e7 --out results.jsonl
+    python -m benchmarks.coarsening --files roads/*.gr.xz --rivals
+    python -m benchmarks.coarsening --molecules
 """
 
 from __future__ import annotations
