@@ -42,8 +42,8 @@ print(quality)
 
 # %% Work on the small graph, here its slowest vector, and hand it back.
 small = found.graph(self_loops=True)
-dense = torch.zeros(found.num_clusters, found.num_clusters)
-if found.num_clusters <= 5000:
+dense = torch.zeros(2 * [found.num_clusters], dtype=small.edge_weight.dtype)
+if 2 <= found.num_clusters <= 5000:
     dense[small.edge_index[0], small.edge_index[1]] = small.edge_weight
     degree = dense.sum(1).clamp(min=1e-9).rsqrt()
     _, vectors = torch.linalg.eigh(degree[:, None] * dense * degree)
