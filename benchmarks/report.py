@@ -148,6 +148,14 @@ def _reasons(entries: Sequence[dict[str, Any]]) -> list[str]:
     return list(found)
 
 
+def _fact(name: str, value: float) -> str:
+    """A checked figure in words; names say the unit, shares have none."""
+    *words, unit = name.split("_")
+    if unit == "ms":
+        return f"{' '.join(words)} {value:.3g} ms"
+    return f"{name.replace('_', ' ')} {value:.1%}"
+
+
 def _section(bench: str, entries: Sequence[dict[str, Any]]) -> str:
     """Return the Markdown of one benchmark file."""
     lines = [f"## {bench}", ""]
@@ -162,7 +170,7 @@ def _section(bench: str, entries: Sequence[dict[str, Any]]) -> str:
     facts = [
         f"- {entry['row']} on {entry['input']}"
         f"{' shuffled' if entry['shuffled'] else ''}: "
-        + ", ".join(f"{k.replace('_', ' ')} {v:.1%}" for k, v in entry["facts"].items())
+        + ", ".join(_fact(*fact) for fact in entry["facts"].items())
         for entry in entries
         if entry.get("facts")
     ]
