@@ -48,7 +48,8 @@ def coarsen(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder (or file) to make.")],
     ratio: Annotated[
-        float | None, typer.Option(help="Share of the nodes each level keeps.")
+        float | None,
+        typer.Option(min=0, max=1, help="Share of the nodes each level keeps."),
     ] = None,
     num_clusters: Annotated[
         int | None, typer.Option(help="Exact number of clusters instead.")

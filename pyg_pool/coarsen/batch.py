@@ -122,10 +122,10 @@ def _targets(
                 f"10 suits molecules."
             )
         return np.minimum(nodes, wanted)
-    if not 0 < (ratio or 0) <= 1:
+    if not 0 < (ratio or 0) < np.inf:
         raise ValueError(
-            f"coarsen_batch got ratio={ratio}, expected a number above 0 and at most "
-            f"1; give the share of nodes that each graph keeps, such as 0.5."
+            f"coarsen_batch got ratio={ratio}, expected a number above 0, such as 0.5; "
+            f"it is the share of the nodes that each graph keeps."
         )
     wanted = np.ceil((ratio or 0.0) * nodes - _GUARD).astype(np.int64)
     return np.minimum(np.maximum(wanted, 1), nodes)

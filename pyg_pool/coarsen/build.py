@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pyg_pool.coarsen.graph import NONE, Graph
+from pyg_pool.coarsen.graph import NONE, Graph, without_diagonal
 from pyg_pool.coarsen.graph_numba import (
     FIRST,
     MAX,
@@ -276,8 +276,5 @@ def coarse_graph(graph: Graph, label: Array, size: int) -> Graph:
 
     nodes = np.arange(label.size)
     member = csr_matrix((np.ones(label.size), (label, nodes)), (size, label.size))
-    rows = (member @ graph.to_scipy() @ member.T).tocsr()
-    rows.setdiag(0)
-    rows.eliminate_zeros()
-    rows.sort_indices()
+    rows = without_diagonal(member @ graph.to_scipy() @ member.T)
     return graph_from_rows(rows.indptr, rows.indices, rows.data)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Graph"]
+__all__ = ["Graph", "without_diagonal"]
 
 Array = NDArray[Any]
 NONE = np.empty(0, dtype=np.float32)
@@ -102,3 +102,11 @@ class Graph:
             f"{type(self).__name__}(num_nodes={self.num_nodes}, num_edges="
             f"{self.num_edges}{weighted}{loops})"
         )
+
+
+def without_diagonal(matrix: Any) -> Any:
+    """A SciPy matrix as sorted compressed rows, without diagonal and explicit zeros."""
+    entries = matrix.tocoo()
+    keep = (entries.row != entries.col) & (entries.data != 0)
+    ends = (entries.row[keep], entries.col[keep])
+    return type(entries)((entries.data[keep], ends), shape=entries.shape).tocsr()

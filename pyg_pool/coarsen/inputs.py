@@ -112,10 +112,10 @@ def target_sizes(
             f"coarsen got levels={levels}, expected at least 1; leave it out for one."
         )
     if ratio is not None:
-        if not 0 < ratio <= 1:
+        if not 0 < ratio < math.inf:
             raise ValueError(
-                f"coarsen got ratio={ratio}, expected a number above 0 and at most 1; "
-                f"give the share of nodes that each level keeps, such as 0.1."
+                f"coarsen got ratio={ratio}, expected a number above 0, such as 0.1; "
+                f"it is the share of the nodes that each level keeps."
             )
         sizes = [num_nodes]
         for _ in range(levels):

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyg_pool.coarsen.graph import without_diagonal
 from pyg_pool.coarsen.labels import compact
 
 __all__ = ["METHODS", "edge_costs", "loukas", "neighborhood_costs", "slow_vectors"]
@@ -68,12 +69,7 @@ def loukas(method: str, adjacency: Any, target: int, seed: int = 0) -> Array:
 
 def _plain(weights: Any) -> Any:
     """Without self loops."""
-    weights = weights.tolil(copy=True)
-    weights.setdiag(0)
-    weights = weights.tocsr()
-    weights.eliminate_zeros()
-    weights.sort_indices()
-    return weights
+    return without_diagonal(weights)
 
 
 def laplacian(weights: Any) -> Array:

@@ -6,6 +6,7 @@ Properties, AISTATS 2020 (``"mgc"``, ``"sgc"``); ``loukas`` and ``kron`` name th
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,9 @@ def sgc(adjacency: Any, target: int, seed: int = 0) -> Array:
 def _filled(rows: Array, n: int, seed: int, kmeans2: Any) -> Array:
     """Labels of k-means of which none is empty: lone ones get the farthest rows."""
     random = np.random.default_rng(seed)
-    centres, label = kmeans2(rows, n, minit="++", rng=random, missing="warn")
+    word = "rng" if "rng" in signature(kmeans2).parameters else "seed"  # SciPy 1.15
+    drawn = {word: random}
+    centres, label = kmeans2(rows, n, minit="++", missing="warn", **drawn)
     label = label.astype(np.int64)
     count = np.bincount(label, minlength=n)
     order = iter(np.argsort(-((rows - centres[label]) ** 2).sum(1), kind="stable"))

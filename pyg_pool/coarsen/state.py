@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_pool.coarsen.graph import Graph
+from pyg_pool.coarsen.graph import Graph, without_diagonal
 from pyg_pool.errors import check_choice
 
 __all__ = ["KERNELS", "MASSES", "State", "matrix_state", "state_of"]
@@ -146,9 +146,7 @@ def matrix_state(matrix: Any, num_nodes: int, mass: Any = None) -> State:
     diagonal = rows.diagonal()
     safe = np.asarray(rows.sum(axis=1)).ravel()
     masses = _masses(mass, "uniform", np.where(safe > 0, safe, 1.0))
-    rows.setdiag(0)
-    rows.eliminate_zeros()
-    rows.sort_indices()
+    rows = without_diagonal(rows)
     scale = np.empty(0) if (masses == 1).all() else masses
     indptr = rows.indptr.astype(np.int64)
     return State(indptr, rows.indices, rows.data, scale, masses**2 * diagonal, masses)
@@ -192,8 +190,7 @@ def plain_state(state: State, labels: Array, size: int) -> State:
     member = csr_matrix((ones, (labels, np.arange(labels.size))), (size, labels.size))
     coarse = (member @ state.to_scipy() @ member.T).tocsr()
     own = coarse.diagonal()
-    coarse.setdiag(0)
-    coarse.eliminate_zeros()
+    coarse = without_diagonal(coarse)
     mass = np.bincount(labels, weights=state.mass, minlength=size)
     indptr = coarse.indptr.astype(np.int64)
     return State(indptr, coarse.indices, coarse.data, np.empty(0), own, mass)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 
 pytest.importorskip("typer")
 
+NEEDS_RDKIT = pytest.mark.skipif(
+    find_spec("rdkit") is None, reason="molecules need rdkit"
+)
 PAIR = ("EhEG", "EwCW")
 DECALIN, BICYCLOPENTYL = "C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1"
 
@@ -74,7 +78,9 @@ def test_files_fall_into_classes(wl: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["zz1"], "expected graph6, SMILES or an existing file"),
+        pytest.param(
+            ["zz1"], "expected graph6, SMILES or an existing file", marks=NEEDS_RDKIT
+        ),
         (["zz1", "--format", "graph6"], "expected a line of graph6"),
         (["Bw", "--domain", "stars"], "did you mean 'star'"),
         (["Bw", "--preset", "i3_gnn"], "did you mean 'id_gnn'"),

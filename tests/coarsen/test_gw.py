@@ -18,6 +18,13 @@ PAIRS = [
 ]
 
 
+# The stored values are local optima; older numpy leads the solver to higher ones.
+SAME_OPTIMA = pytest.mark.skipif(
+    np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="numpy 2 made the values"
+)
+
+
+@SAME_OPTIMA
 @pytest.mark.parametrize(("name", "number"), PAIRS)
 def test_golden_pairs(name: str, number: int) -> None:
     golden = read(name)
@@ -44,6 +51,7 @@ def test_golden_pairs(name: str, number: int) -> None:
     assert gap <= np.sqrt(bounds[0]) + np.sqrt(bounds[1]) + 1e-6
 
 
+@SAME_OPTIMA
 @pytest.mark.parametrize("name", stored("algebra_*"))
 def test_golden_distance_to_the_coarse_graph(name: str) -> None:
     golden = read(name)
