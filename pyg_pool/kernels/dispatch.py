@@ -65,7 +65,7 @@ NUMBA_FROM = {
     "layer_mix": 1024,
     "group_attention": 1024,
     "segment_reduce": 1024,
-    "segment_softmax": 1024,
+    "segment_softmax": 16384,
     "segment_attention": 1024,
 }
 
