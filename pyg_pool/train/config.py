@@ -260,23 +260,49 @@ def options_for_run(
         OptionError: If the folder holds a run and `resume` is false, or if options
             differ from those of the run that is resumed.
     """
+    config: TrainConfig = config_for_run(
+        TrainConfig, given, out, resume=resume, free=FREE_ON_RESUME
+    )
+    return config
+
+
+def config_for_run(
+    kind: Any,
+    given: Mapping[str, Any],
+    out: str | Path,
+    *,
+    resume: bool,
+    free: Sequence[str],
+    clashes: Callable[[Any, Any], list[str]] = lambda old, new: [],
+) -> Any:
+    """Return the options of a run of any kind; see :func:`options_for_run`.
+
+    Args:
+        kind: The class of the options, with ``from_dict`` and ``to_dict``.
+        given: Options that the caller set, by name.
+        out: The run folder.
+        resume: Whether an existing run is carried on.
+        free: Options that may differ on a resume.
+        clashes: Names further differences between the stored and the new options.
+    """
     path = Path(out) / CONFIG_FILE
     if not path.exists():
         _check_empty(Path(out))
-        return TrainConfig.from_dict(given)
+        return kind.from_dict(given)
     if not resume:
         raise OptionError(
             f"run folder {str(out)!r} already holds a run ({CONFIG_FILE} is there), "
             "expected a new folder; choose another one, or resume this run with "
             "--resume."
         )
-    stored = TrainConfig.from_dict(read_config(path))
-    asked = TrainConfig.from_dict({**stored.to_dict(), **given})
+    stored = kind.from_dict(read_config(path))
+    asked = kind.from_dict({**stored.to_dict(), **given})
     changed = [
         f"{name} ({old!r} in the folder, {new!r} now)"
         for name, old in stored.to_dict().items()
-        if (new := asked.to_dict()[name]) != old and name not in FREE_ON_RESUME
+        if (new := asked.to_dict()[name]) != old and name not in free
     ]
+    changed += clashes(stored, asked)
     if changed:
         raise OptionError(
             f"resuming {str(out)!r} got other options than the run has: "

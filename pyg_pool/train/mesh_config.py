@@ -11,16 +11,14 @@ from typing import Any
 from pyg_pool.errors import require
 from pyg_pool.train.checkpoint import write_atomic
 from pyg_pool.train.config import (
-    CONFIG_FILE,
     FORMAT,
     OptionError,
     _at_least,
-    _check_empty,
     _coerced,
     _is_device,
+    config_for_run,
     near_names,
     parse_seeds,
-    read_config,
 )
 
 __all__ = ["MeshConfig", "mesh_options_for_run", "write_mesh_config"]
@@ -202,33 +200,22 @@ def mesh_options_for_run(
         OptionError: If the folder holds a run and `resume` is false, or if options
             differ from those of the run that is resumed.
     """
-    path = Path(out) / CONFIG_FILE
-    if not path.exists():
-        _check_empty(Path(out))
-        return MeshConfig.from_dict(given)
-    if not resume:
-        raise OptionError(
-            f"run folder {str(out)!r} already holds a run ({CONFIG_FILE} is there), "
-            "expected a new folder; choose another one, or resume this run with "
-            "--resume."
-        )
-    stored = MeshConfig.from_dict(read_config(path)).to_dict()
-    asked = MeshConfig.from_dict({**stored, **given})
-    new = asked.to_dict()
-    changed = [
-        f"{name} ({old!r} in the folder, {new[name]!r} now)"
-        for name, old in stored.items()
-        if new[name] != old and name not in FREE_ON_RESUME
-    ]
-    if asked.constant_epochs and asked.epochs != stored["epochs"]:
-        changed.append("epochs (the falling rate depends on it)")
-    if changed:
-        raise OptionError(
-            f"resuming {str(out)!r} got other options than the run has: "
-            f"{', '.join(changed)}; expected the same ones; leave them out, or start "
-            "a new run in another folder."
-        )
-    return asked
+    config: MeshConfig = config_for_run(
+        MeshConfig,
+        given,
+        out,
+        resume=resume,
+        free=FREE_ON_RESUME,
+        clashes=_schedule_clashes,
+    )
+    return config
+
+
+def _schedule_clashes(stored: MeshConfig, asked: MeshConfig) -> list[str]:
+    """Epochs may grow unless the falling rate depends on their number."""
+    if asked.constant_epochs and asked.epochs != stored.epochs:
+        return ["epochs (the falling rate depends on it)"]
+    return []
 
 
 def _mesh_coerced(name: str, kind: Any, value: Any) -> Any:
