@@ -143,8 +143,8 @@ def coarsen(
                 out=rest,
                 **options,
             )
-        rest.unlink(missing_ok=True)
         _finish(found, out, graph, formats, eigenvalues, overwrite)
+        rest.unlink(missing_ok=True)  # last: where writing fails, the result stays
 
 
 def _finish(

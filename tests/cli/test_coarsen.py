@@ -11,6 +11,7 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from pyg_pool.cli.app import app
+from pyg_pool.coarsen import Coarsening
 from tests.coarsen.made_graphs import blocks
 
 RUN = CliRunner()
@@ -95,3 +96,16 @@ def test_folders_above_the_result_are_made(path: Path) -> None:
     out = path.parent / "new" / "out"
     assert call(path, "-o", out, "--ratio", 0.2)[0] == 0
     assert (out / "manifest.json").is_file()
+
+
+def test_result_survives_a_folder_that_cannot_be_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("pyg_pool.coarsen.write.write_folder", full)
+    code, text = call(path, "-o", path.parent / "out", "--ratio", 0.2)
+    assert code != 0, text
+    kept = Coarsening.load(path.parent / "out.interrupted.npz")
+    assert kept.num_clusters == 60
