@@ -144,14 +144,7 @@ class TrainConfig:
             >>> TrainConfig.from_dict({"lr": "1e-2"}).lr
             0.01
         """
-        known = option_names()
-        for name in options:
-            if name not in known:
-                near = near_names(str(name), known)
-                raise OptionError(
-                    f"configuration got the unknown option {name!r}, expected one of "
-                    f"{', '.join(known)}; {near or 'correct the name or remove it'}."
-                )
+        refuse_unknown(options, option_names())
         return cls(**dict(options))
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,6 +169,17 @@ def near_names(name: str, known: Sequence[str]) -> str:
     """
     matches = difflib.get_close_matches(name.lower(), list(known), n=3, cutoff=0.5)
     return f"did you mean {' or '.join(map(repr, matches))}" if matches else ""
+
+
+def refuse_unknown(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raise ``OptionError`` for the first name that is no option."""
+    for name in options:
+        if name not in known:
+            near = near_names(str(name), known)
+            raise OptionError(
+                f"configuration got the unknown option {name!r}, expected one of "
+                f"{', '.join(known)}; {near or 'correct the name or remove it'}."
+            )
 
 
 def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:

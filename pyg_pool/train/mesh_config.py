@@ -17,8 +17,8 @@ from pyg_pool.train.config import (
     _coerced,
     _is_device,
     config_for_run,
-    near_names,
     parse_seeds,
+    refuse_unknown,
 )
 
 __all__ = ["MeshConfig", "mesh_options_for_run", "write_mesh_config"]
@@ -153,14 +153,7 @@ class MeshConfig:
             >>> MeshConfig.from_dict({"data": "meshes", "epochs": "5"}).epochs
             5
         """
-        known = tuple(item.name for item in fields(cls))
-        for name in options:
-            if name not in known:
-                near = near_names(str(name), known)
-                raise OptionError(
-                    f"configuration got the unknown option {name!r}, expected one of "
-                    f"{', '.join(known)}; {near or 'correct the name or remove it'}."
-                )
+        refuse_unknown(options, tuple(item.name for item in fields(cls)))
         if "data" not in options:
             raise OptionError(
                 "configuration got no option 'data', expected a folder of meshes; "
