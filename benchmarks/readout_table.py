@@ -23,9 +23,9 @@ import json
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,9 +38,10 @@ from torch_geometric.nn import (
 )
 
 from benchmarks import record
+from benchmarks.gin_backbone import gin_layer
 from pyg_pool import GNPAggregation, HistographAggregation
 from pyg_pool.readout import parameter_groups
-from pyg_pool.train import GraphDataset, NodeEncoder, load_dataset
+from pyg_pool.train import GraphDataset, GraphStore, NodeEncoder, load_dataset
 
 RESULTS = "readout_table.jsonl"
 SETTINGS = ("hidden", "layers", "batch", "lr", "epochs", "patience", "dropout")
@@ -74,6 +75,15 @@ BUILDERS: dict[str, Callable[[int, int], torch.nn.Module]] = {
 }
 
 
+class Part(NamedTuple):
+    """A batch of graphs."""
+
+    x: Tensor
+    edge_index: Tensor
+    batch: Tensor
+    y: Tensor
+
+
 class Network(torch.nn.Module):
     """Embedding, GIN layers, a readout and a head."""
 
@@ -102,8 +112,9 @@ class Network(torch.nn.Module):
     def forward(self, data: Any) -> Tensor:
         """Return one row of outputs per graph."""
         layers = [self.embed(data.x)]
+        edges, back = data.edge_index, data.edge_index.flip(0)
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            layers.append(norm(conv(layers[-1], data.edge_index)).relu())
+            layers.append(gin_layer(conv, norm, layers[-1], edges, back))
         x = torch.cat(layers, -1) if self.sees_all else layers[-1]
         size = data.y.size(0)
         out: Tensor = self.head(self.readout(x, data.batch, dim_size=size))
@@ -117,16 +128,17 @@ def train_fold(
     model = Network(dataset, name, given)
     groups = parameter_groups(model, lr=10 * given.lr)
     groups = [group for group in groups if group["params"]]
-    optimizer = torch.optim.Adam(groups, lr=given.lr)
+    optimizer = torch.optim.Adam(groups, lr=given.lr, fused=True)
+    held = {part: gather(dataset, parts[part]) for part in ("val", "test")}
     best: dict[str, Any] = {"key": (-float("inf"), 0.0), "epoch": -1}
     start = time.monotonic()
     epoch = 0
     for epoch in range(given.epochs):
         train_epoch(model, dataset, parts["train"], optimizer, given.batch)
-        score, loss = measure(model, dataset, parts["val"])
+        score, loss = measure(model, dataset, held["val"])
         key = (score if dataset.greater_is_better else -score, -loss)
         if key > best["key"]:
-            test = measure(model, dataset, parts["test"])[0]
+            test = measure(model, dataset, held["test"])[0]
             best = {"key": key, "epoch": epoch, "val": score, "test": test}
         if epoch - best["epoch"] >= given.patience:
             break
@@ -146,28 +158,45 @@ def train_epoch(
 ) -> None:
     """Pass once over the graphs in a new order."""
     model.train()
-    for chosen in index[torch.randperm(len(index))].split(size):
-        if len(chosen) < 2:
-            continue  # batch normalisation needs two rows
-        batch = dataset.graphs.batch(chosen)
+    parameters = list(model.parameters())
+    for batch in batches(dataset.graphs[index[torch.randperm(len(index))]], size):
         optimizer.zero_grad()
         dataset.loss(model(batch), batch.y).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
+
+
+def batches(graphs: GraphStore, size: int) -> Iterator[Part]:
+    """Cut graphs into batches; all are put side by side once, not batch by batch."""
+    whole = graphs.batch()
+    edge_ptr = [0, *graphs.num_edges.cumsum(0).tolist()]
+    node_ptr = whole.ptr.tolist()
+    for first in range(0, len(graphs), size):
+        last = min(first + size, len(graphs))
+        if last - first < 2:
+            continue  # batch normalisation needs two rows
+        start, stop = node_ptr[first], node_ptr[last]
+        yield Part(
+            x=whole.x[start:stop],
+            edge_index=whole.edge_index[:, edge_ptr[first] : edge_ptr[last]] - start,
+            batch=whole.batch[start:stop] - first,
+            y=whole.y[first:last],
+        )
+
+
+def gather(dataset: GraphDataset, index: Tensor) -> list[Any]:
+    """Return batches of graphs whose order does not matter."""
+    return [dataset.graphs.batch(chosen) for chosen in index.split(256)]
 
 
 @torch.no_grad()
 def measure(
-    model: torch.nn.Module, dataset: GraphDataset, index: Tensor
+    model: torch.nn.Module, dataset: GraphDataset, batches: list[Any]
 ) -> tuple[float, float]:
     """Return score and loss of some graphs."""
     model.eval()
-    out, true = [], []
-    for chosen in index.split(256):
-        batch = dataset.graphs.batch(chosen)
-        out.append(model(batch))
-        true.append(batch.y)
-    found, wanted = torch.cat(out), torch.cat(true)
+    found = torch.cat([model(batch) for batch in batches])
+    wanted = torch.cat([batch.y for batch in batches])
     return dataset.evaluate(wanted, found), float(dataset.loss(found, wanted))
 
 

@@ -11,12 +11,24 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import GINConv
 
-from benchmarks import extrapolation, harness, record, report, token_distractors
+from benchmarks import (
+    extrapolation,
+    harness,
+    readout_table,
+    record,
+    report,
+    token_distractors,
+)
 from benchmarks import extrapolation_tasks as tasks
 from benchmarks.__main__ import bench_files
+from benchmarks.gin_backbone import gin_layer
 from benchmarks.inputs import GRAPH_INPUTS, GraphInput, load_graphs, load_segments
+from benchmarks.readout_table import batches, mlp
 from benchmarks.runner import main
+from pyg_pool.train import GraphDataset, GraphStore, Split
 
 SIZES = {
     "a": (3_260, 6_740, 128),
@@ -462,3 +474,74 @@ def test_distractors_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         token_distractors.READOUTS
     )
     assert capsys.readouterr().out.count("balanced 20%") == 5
+
+
+def plain_layer(
+    conv: GINConv, norm: torch.nn.Module, x: Tensor, edges: Tensor, _: Tensor
+) -> Tensor:
+    out: Tensor = norm(conv(x, edges)).relu()
+    return out
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_backbone_of_the_readout_table_is_gin(training: bool) -> None:
+    graph = load_graphs("a")
+    x = graph.x[:200].double().requires_grad_()
+    edges = graph.edge_index[:, (graph.edge_index < 200).all(0)]
+    results = []
+    for run in (plain_layer, gin_layer):
+        torch.manual_seed(0)
+        conv = GINConv(mlp(64, 16, 16), eps=0.3, train_eps=True).double()
+        norm = torch.nn.BatchNorm1d(16).double().train(training)
+        out = run(conv, norm, x, edges, edges.flip(0))
+        weights = [x, *conv.parameters(), *norm.parameters()]
+        slopes = torch.autograd.grad(out.square().sum(), weights)
+        results.append([out, *slopes, *norm.buffers()])
+    for wanted, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_batches_of_an_epoch_are_those_of_the_store() -> None:
+    made = torch.Generator().manual_seed(0)
+    graphs = GraphStore.from_graphs(
+        Data(
+            x=torch.rand(nodes, 2, generator=made),
+            edge_index=torch.randint(nodes, (2, 2 * nodes), generator=made),
+            y=torch.tensor([nodes]),
+        )
+        for nodes in (3, 1, 4, 2, 5)
+    )
+    found = list(batches(graphs, 2))
+    assert len(found) == 2  # the last would have one graph
+    for part, chosen in zip(found, ([0, 1], [2, 3]), strict=True):
+        wanted = graphs.batch(chosen)
+        for name, value in part._asdict().items():
+            assert torch.equal(value, wanted[name])
+
+
+def test_readout_table_goes_on_where_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = GraphStore.from_graphs(
+        Data(x=torch.full((3, 2), float(i)), edge_index=edge, y=torch.tensor([i % 2]))
+        for i, edge in enumerate([torch.tensor([[0, 1], [1, 2]])] * 12)
+    )
+    part = torch.arange(12).split(4)
+    dataset = GraphDataset(
+        name="made", graphs=graphs, task="multiclass", num_outputs=2,
+        metric="accuracy", splits=(Split(*part), Split(*part[::-1])),
+        feature_kind="float",
+    )  # fmt: skip
+    monkeypatch.setattr(readout_table, "load_dataset", lambda *_, **__: dataset)
+    words = ["made", "--out", str(tmp_path), "--epochs", "2", "--readouts", "mean"]
+    readout_table.main([*words, "--folds", "0"])
+    readout_table.main([*words, "gnp", "histograph"])
+    lines = readout_table.read_results(tmp_path / readout_table.RESULTS)
+    assert [(line["fold"], line["readout"]) for line in lines] == [
+        (0, "mean"), (0, "gnp"), (0, "histograph"),
+        (1, "mean"), (1, "gnp"), (1, "histograph"),
+    ]  # fmt: skip
+    assert all(line["epochs_run"] == 2 and 0 <= line["test"] <= 1 for line in lines)
+    capsys.readouterr()
+    readout_table.main([*words, "--show"])
+    assert "| made | accuracy | 2 | histograph | 2 |" in capsys.readouterr().out
