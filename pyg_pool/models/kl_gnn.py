@@ -24,6 +24,7 @@ from pyg_pool.relational import (
     preset_options,
 )
 from pyg_pool.relational.copies import Copies
+from pyg_pool.relational.gin import gin_mlp
 from pyg_pool.typing import OptTensor
 
 __all__ = ["KLGNN"]
@@ -35,8 +36,11 @@ class KLGNN(Module):
     r"""Network of the power of k,l-WL, for graphs or nodes.
 
     .. math::
-        y_G = \mathrm{head}\Big( \mathop{\mathrm{pool}}_{t}\
-        \mathop{\mathrm{pool}}_{u}\ \mathrm{base}(G^t)_u \Big)
+        y_G = \mathrm{head}\Big( \mathop{\mathrm{pool}}_{t}\ \mathrm{mlp}\big(
+        \mathop{\mathrm{pool}}_{u}\ \mathrm{base}(G^t)_u \big) \Big)
+
+    The map between the poolings is a linear one, the norm and ReLU; with ``l=0`` there
+    is none.
 
     Args:
         in_channels: Number of node features.
@@ -163,6 +167,7 @@ class KLGNN(Module):
             more: dict[str, Any] = {"level": level, "chunk_size": chunk_size}
             more.update(**cut, **pools, **labels, **drawn, **common)
             base = _base(start, width, num_layers, context, edge_channels, norm)
+            more["middle"] = gin_mlp(width, width, norm)[:-1] if l else None
             self.network = RelationalPooling(base, l, readout=readout, **more)
         self.head = Sequential(
             Linear(width, width), ReLU(), Dropout(dropout), Linear(width, out_channels)

@@ -56,6 +56,8 @@ class RelationalPooling(Module):
         node_pool: Pooling over nodes.
         tuple_pool: Pooling over tuples.
         nested: Pooling for each position of the tuples.
+        middle: Network on the rows between the two poolings, see
+            :class:`CopyPooling`.
         policy: ``"mark"`` labels nodes, ``"delete_node"`` removes the root,
             ``"delete_edge"`` makes a copy per edge without it; both label nothing.
         perms: Run every order of the labels and pool them node by node first.
@@ -106,6 +108,7 @@ class RelationalPooling(Module):
         node_pool: str | Module = "sum",
         tuple_pool: str | Module = "mean",
         nested: Sequence[str | Module] | None = None,
+        middle: Module | None = None,
         policy: str = "mark",
         perms: bool = False,
         perm_pool: str | Module = "mean",
@@ -133,6 +136,7 @@ class RelationalPooling(Module):
             node_pool=node_pool,
             tuple_pool=tuple_pool,
             nested=nested,
+            middle=middle,
         )
         self.perm_pool = Pool(perm_pool)
 

@@ -121,6 +121,8 @@ class CopyPooling(Module):
         tuple_pool: Pooling over tuples.
         nested: Pooling for each position, the outermost first; makes the readout
             ``"tuple"`` to ``"nested"``.
+        middle: Network on the rows between the first pooling and the others. Without
+            one two sums in either order are one sum over all pairs.
 
     Raises:
         ValueError: If an option is unknown or the numbers of positions differ.
@@ -143,6 +145,7 @@ class CopyPooling(Module):
         node_pool: str | Module = "sum",
         tuple_pool: str | Module = "mean",
         nested: Sequence[str | Module] | None = None,
+        middle: Module | None = None,
     ) -> None:
         super().__init__()
         check_choice("CopyPooling", "readout", readout, READOUTS)
@@ -158,11 +161,16 @@ class CopyPooling(Module):
         self.level = level
         self.node_pool, self.tuple_pool = Pool(node_pool), Pool(tuple_pool)
         self.nested = ModuleList(Pool(word) for word in nested or ())
+        self.middle = middle
 
     def reset_parameters(self) -> None:
         """Draws the weights of the aggregations anew, if there are any."""
         for pool in (self.node_pool, self.tuple_pool, *self.nested):
             pool.reset_parameters()
+        for module in () if self.middle is None else self.middle.modules():
+            reset: Any = getattr(module, "reset_parameters", None)
+            if reset is not None:
+                reset()
 
     def forward(self, x: Tensor, copies: Copies, batch: Tensor) -> Tensor:
         """Returns a row per graph or per node from ``x``, ``[P, F]``."""
@@ -204,10 +212,12 @@ class CopyPooling(Module):
         """The result from rows of nodes."""
         if self.level == "node":
             return x
+        x = x if self.middle is None else self.middle(x)
         return self.node_pool(x, batch, copies.tuples.batch_size)
 
     def from_copies(self, x: Tensor, copies: Copies) -> Tensor:
         """The result from rows of copies."""
+        x = x if self.middle is None else self.middle(x)
         tuples = copies.tuples
         index, size, group = tuples.index, tuples.batch_size, tuples.batch
         if self.level == "node":

@@ -125,7 +125,7 @@ def test_power(pair: Any, weak: dict[str, int], strong: dict[str, int]) -> None:
         for seed in range(3):
             torch.manual_seed(seed)
             form: dict[str, Any] = {"domain": "star", **options}
-            model = KLGNN(1, 8, 2, 4, **form).double().eval()
+            model = KLGNN(1, 16, 2, 4, **form).double().eval()
             with torch.no_grad():
                 one, two = (
                     model(torch.ones(g.num_nodes, 1).double(), g.edge_index)

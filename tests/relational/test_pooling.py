@@ -67,6 +67,18 @@ def test_orders_equal_loops() -> None:
         CopyPooling(nested=["sum"])(x, copies, batch)
 
 
+def test_a_map_between_the_poolings() -> None:
+    tuples = find_tuples(EDGES, None, 1, "distinct")
+    copies = expand_copies(lay_ground(EDGES, None), tuples)
+    x, batch = torch.randn(9, 2), torch.zeros(3, dtype=torch.long)
+    square = x.view(3, 3, 2)
+    for word, dim in (("tuple", 1), ("node", 0)):
+        pooling = CopyPooling(word, tuple_pool="sum", middle=torch.nn.ReLU())
+        want = square.sum(dim).relu().sum(0)
+        torch.testing.assert_close(pooling(x, copies, batch)[0], want)
+    assert not torch.allclose(square.sum(0).relu().sum(0), square.sum((0, 1)).relu())
+
+
 @pytest.mark.parametrize("readout", ["tuple", "node", "root"])
 @pytest.mark.parametrize("pool", ["mean", "sum"])
 def test_samples_are_unbiased(readout: str, pool: str) -> None:
