@@ -10,14 +10,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import Dropout, LayerNorm, Linear, Module, ReLU, Sequential
+from torch.nn import Dropout, Identity, LayerNorm, Linear, Module, Sequential
 from torch.nn.functional import layer_norm, linear
 
 from pyg_pool.kernels.cluster_scores import cluster_scores
 from pyg_pool.kernels.norm_sum import norm_sum
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
+from pyg_pool.kernels.relu_dropout import relu_dropout
 
-__all__ = ["PairMLP", "ResidualMLP", "run_layers"]
+__all__ = ["PairMLP", "ReLUDropout", "ResidualMLP", "activation", "run_layers"]
 
 # Entries of a product of features that may be held at once.
 CHUNK = 1 << 22
@@ -42,6 +43,35 @@ def run_layers(layers: Iterable[Any], x: Tensor) -> Tensor:
         else:
             x = layer(x)
     return x
+
+
+class ReLUDropout(Dropout):
+    """ReLU, then dropout, in one pass.
+
+    Args:
+        p: Dropout rate.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.core.blocks import ReLUDropout
+        >>> ReLUDropout(0.5).eval()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Returns positive entries, some of them dropped."""
+        return relu_dropout(x, self.p, training=self.training)
+
+
+def activation(rate: float) -> list[Module]:
+    """What follows a hidden layer, at the places of a ReLU and a Dropout.
+
+    Example:
+        >>> from pyg_pool.core.blocks import activation
+        >>> activation(0.5)
+        [ReLUDropout(p=0.5, inplace=False), Identity()]
+    """
+    return [ReLUDropout(rate), Identity()]
 
 
 class PairMLP(Module):
@@ -74,8 +104,8 @@ class PairMLP(Module):
         super().__init__()
         layers: list[Module] = []
         for _ in range(num_layers - 1):
-            layers += [Linear(channels, channels), LayerNorm(channels), ReLU()]
-            layers.append(Dropout(dropout))
+            layers += [Linear(channels, channels), LayerNorm(channels)]
+            layers += activation(dropout)
         self.mlp = Sequential(*layers, Linear(channels, 1))
         self.is_random = dropout > 0.0 and num_layers > 1
 
@@ -157,7 +187,7 @@ class ResidualMLP(Module):
         super().__init__()
         layers: list[Module] = [Linear(channels, channels)]
         for _ in range(num_layers - 1):
-            layers += [ReLU(), Dropout(dropout), Linear(channels, channels)]
+            layers += [*activation(dropout), Linear(channels, channels)]
         self.mlp = Sequential(*layers)
         self.norm = LayerNorm(channels)
 

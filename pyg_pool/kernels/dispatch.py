@@ -43,12 +43,14 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 }
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
-# edges, elements of the picked rows, elements, rows, edges or nodes, edges, edges,
-# elements of the products, elements of the weighted rows, pairs of faces, elements.
+# edges, elements of the picked rows, elements twice, rows, edges or nodes, edges,
+# edges, elements of the products, elements of the weighted rows, pairs of faces,
+# elements.
 NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
     "gated_rows": 16384,
+    "relu_dropout": 4096,
     "segment_pnorm": 1024,
     "topk": 1024,
     "parse": 1024,
@@ -163,16 +165,42 @@ def is_interpreted() -> bool:
 
 def runs_numba(primitive: str, size: int, *tensors: Tensor) -> bool:
     """Whether the numba twin of a primitive takes these tensors."""
-    if is_traced():
-        return False
-    if any(tensor.device.type != "cpu" for tensor in tensors):
-        return False
-    name = current_backend()
+    return not is_traced() and _takes_twin(current_backend(), primitive, size, tensors)
+
+
+def _takes_twin(
+    name: str, primitive: str, size: int, tensors: tuple[Tensor, ...]
+) -> bool:
+    """:func:`runs_numba` outside of traces, with the backend in force."""
+    for tensor in tensors:
+        if not tensor.is_cpu:
+            return False
     runs = name == "numba" or (name == "auto" and size >= NUMBA_FROM[primitive])
     seen = _seen.get()
     if seen is not None and (runs or name not in CHOSEN):
         seen.add((primitive, "numba" if runs else "native"))
     return runs
+
+
+def route(
+    primitive: str, size: int, *tensors: Tensor, has_twin: bool = True
+) -> str | None:
+    """The backend that takes these tensors, ``None`` for native, at one look.
+
+    Args:
+        primitive: Key of the tables.
+        size: Size of the work.
+        tensors: The input.
+        has_twin: Whether the compiled CPU twin knows such input.
+    """
+    if is_traced():
+        return None
+    name = current_backend()
+    if name in CHOSEN:
+        return chosen(primitive, *tensors)
+    if has_twin and _takes_twin(name, primitive, size, tensors):
+        return "numba"
+    return None
 
 
 def chosen(primitive: str, *tensors: Tensor) -> str | None:
@@ -231,6 +259,12 @@ def warm_up() -> None:
 def is_traced() -> bool:
     """Whether only plain torch operations will do: under compile and torch.func."""
     return torch.compiler.is_compiling() or is_vectorised()
+
+
+def is_exported() -> bool:
+    """Whether ``torch.export`` is at work, which allows no guard on a size."""
+    asks = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return bool(asks())
 
 
 def is_vectorised() -> bool:

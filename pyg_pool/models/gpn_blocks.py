@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
-from torch.nn import Dropout, LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
+from torch.nn import Identity, LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
 from torch_geometric.nn import GCNConv, GINConv
 
-from pyg_pool.core.blocks import run_layers
+from pyg_pool.core.blocks import ReLUDropout, activation, run_layers
 from pyg_pool.core.graph_level import GraphLevel
 from pyg_pool.models.conv_factory import Conv, apply_conv, edge_input, make_conv
 from pyg_pool.models.gpn_forms import OWNER
@@ -53,7 +53,7 @@ class NormMLP(Module):
             layers.append(Linear(width, wanted))
             width = wanted
             if not is_last or (act_final and num_layers > 1):
-                layers += [LayerNorm(width), ReLU(), Dropout(dropout)]
+                layers += [LayerNorm(width), *activation(dropout)]
         self.mlp = Sequential(*layers)
 
     def reset_parameters(self) -> None:
@@ -97,7 +97,7 @@ class ConvBlock(Module):
         for step in range(num_layers):
             layers.append(_conv(conv, channels, edge_channels, options))
             if act_final or step < num_layers - 1:
-                layers += [ReLU(), Dropout(dropout)]
+                layers += activation(dropout)
         self.gnn = ModuleList(layers)
         self.norm = LayerNorm(channels) if num_layers > 0 else None
         self.takes = edge_input(layers[0]) if layers else "none"
@@ -114,7 +114,7 @@ class ConvBlock(Module):
         rows, attr = x, graph.edge_attr if use_edge_attr else None
         layers: list[Any] = list(self.gnn)
         for layer in layers:
-            if isinstance(layer, (ReLU, Dropout)):
+            if isinstance(layer, (ReLUDropout, Identity)):
                 rows = layer(rows)
             elif attr is None and _is_plain(layer):
                 rows = graph.propagate(layer.lin(rows))

@@ -14,14 +14,14 @@ LEVEL = GraphLevel(EDGES, None, torch.tensor([0, 0, 0, 1, 1]), 2, 5)
 
 def test_places_of_the_layers() -> None:
     names = [type(m).__name__ for m in NormMLP(3, 8, 2, 2, 0.1).mlp]
-    assert names == ["Linear", "LayerNorm", "ReLU", "Dropout", "Linear"]
+    assert names == ["Linear", "LayerNorm", "ReLUDropout", "Identity", "Linear"]
     names = [type(m).__name__ for m in NormMLP(3, 8, 2, 2, 0.1, act_final=True).mlp]
-    assert names[-4:] == ["Linear", "LayerNorm", "ReLU", "Dropout"]
+    assert names[-4:] == ["Linear", "LayerNorm", "ReLUDropout", "Identity"]
     assert len(NormMLP(3, 8, 2, 1, 0.1, act_final=True).mlp) == 1
     x = torch.randn(4, 3)
     assert NormMLP(3, 8, 8, 0, 0.1)(x) is x
     names = [type(m).__name__ for m in ConvBlock("gcn", 4, 2, 0.1).gnn]
-    assert names == ["GCNConv", "ReLU", "Dropout", "GCNConv"]
+    assert names == ["GCNConv", "ReLUDropout", "Identity", "GCNConv"]
     assert len(ConvBlock("gcn", 4, 2, 0.1, act_final=True).gnn) == 6
 
 
