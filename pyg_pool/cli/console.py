@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pyg_pool.errors import require
+from pyg_pool.errors import PygPoolWarning, require
 
 __all__ = [
     "check_picture",
@@ -30,9 +32,23 @@ err_console = Console(stderr=True, highlight=False)
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """Turn errors about what the user gave into a message and exit code 2."""
+    """Turn errors about what the user gave into a message and exit code 2.
+
+    Warnings of this library become a line without a place in the source.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            others: Any = warnings.showwarning
+
+            def show(message: Any, category: Any, *place: Any, **more: Any) -> None:
+                if not issubclass(category, PygPoolWarning):
+                    others(message, category, *place, **more)
+                    return
+                text = escape(str(message))
+                err_console.print(f"[yellow]Warning:[/yellow] {text}", soft_wrap=True)
+
+            warnings.showwarning = show
+            yield
     except (ValueError, OSError, ImportError) as error:
         err_console.print(f"[bold red]Error:[/bold red] {escape(_message(error))}")
         raise typer.Exit(2) from error

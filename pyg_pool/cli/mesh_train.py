@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["predict", "train"]
 
-DATA, MODEL, TRAINING, RUNNING = "Data", "Model", "Training", "Running"
+DATA, MODEL, AUGMENT = "Data", "Model", "Augmentation"
+TRAINING, RUNNING = "Training", "Running"
 
 
 class Task(str, Enum):
@@ -46,11 +47,26 @@ def train(
     categories: Annotated[
         str | None, _option("all", "Folders to segment, with commas.", DATA)
     ] = None,
+    layout: Annotated[
+        str | None,
+        _option("auto", "shrec, cubes; princeton, coseg or human.", DATA),
+    ] = None,
+    download: Annotated[
+        bool | None,
+        typer.Option("--download", help="Fetch a missing set.", rich_help_panel=DATA),
+    ] = None,
+    polygons: Annotated[
+        str | None, _option("error", "fan cuts them into triangles.", DATA)
+    ] = None,
+    cache: Annotated[
+        str | None,
+        _option("auto: beside the data", "Folder of made graphs, or none.", DATA),
+    ] = None,
     graphs: Annotated[
         str | None, _option("A", "Kind of dual graph: A, B or C.", DATA)
     ] = None,
     primal_features: Annotated[
-        str | None, _option("area", "Features of a face: area or dual.", DATA)
+        str | None, _option("area", "Features of a face: area, dual or shape.", DATA)
     ] = None,
     model: Annotated[
         str | None, _option("auto", "classifier; unet or segmenter.", MODEL)
@@ -79,6 +95,19 @@ def train(
     ] = None,
     head_channels: Annotated[
         int | None, _option("100", "Hidden layer of the classifier.", MODEL)
+    ] = None,
+    slide: Annotated[
+        float | None, _option("0.0", "Share of vertices that slide.", AUGMENT)
+    ] = None,
+    flip: Annotated[
+        float | None, _option("0.0", "Share of edges that flip.", AUGMENT)
+    ] = None,
+    scale: Annotated[
+        float | None, _option("0.0", "Deviation of the vertices' factors.", AUGMENT)
+    ] = None,
+    versions: Annotated[
+        int | None,
+        _option("20, or 1 without changes", "Of each mesh, one an epoch.", AUGMENT),
     ] = None,
     epochs: Annotated[
         int | None, _option("200", "Epochs; more on a resume.", TRAINING)
@@ -116,6 +145,9 @@ def train(
     threads: Annotated[
         int | None, _option("0", "CPU threads; 0: torch decides.", RUNNING)
     ] = None,
+    workers: Annotated[
+        int | None, _option("0", "Processes that make the graphs.", RUNNING)
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Carry on the run in the folder.")
     ] = False,
@@ -138,7 +170,8 @@ def train(
     with clean_errors():
         from pyg_pool.train import MeshJob, show_messages
 
-        job = MeshJob.prepare(given, out, resume=resume)
+        with show_messages(bars=bars):
+            job = MeshJob.prepare(given, out, resume=resume, progress=bars)
     with show_messages(bars=bars):
         summary = job.run(progress=bars)
     _print_summary(summary)
@@ -164,6 +197,9 @@ def predict(
         Path | None,
         typer.Option(help="Picture (.png) or page (.html) of labels and clusters."),
     ] = None,
+    polygons: Annotated[
+        bool, typer.Option("--polygons", help="Cut polygons into triangles.")
+    ] = False,
 ) -> None:
     """Classify a mesh, or write a label for each face of its file."""
     with clean_errors():
@@ -172,7 +208,8 @@ def predict(
         from pyg_pool.train import load_mesh_model, predict_mesh
 
         trained = load_mesh_model(_checkpoint(model))
-        given = read_mesh(mesh, clean=False)
+        cut: Any = "fan" if polygons else "error"
+        given = read_mesh(mesh, clean=False, polygons=cut)
         found = predict_mesh(trained, given, num_faces=num_faces)
         is_whole = trained.config.task == "classification"
         if not is_whole:
@@ -186,7 +223,7 @@ def predict(
             options = _picture(found, is_whole)
             write_picture(picture, given, options, is_page=is_page)
         if not is_whole:
-            write_labels(target, found.labels)
+            write_labels(target, found.file_labels)
     if found.note:
         console.out_console.print(f"Note: {escape(found.note)}", soft_wrap=True)
     if is_whole:
@@ -237,23 +274,6 @@ def _print_parts(found: MeshPrediction) -> None:
 
 
 def _print_summary(summary: MeshSummary) -> None:
-    """Print the scores of a job and where its files are."""
-    is_faces = summary.task == "segmentation"
-    table = Table("run", title=f"{summary.task}: accuracy on the test meshes")
-    for name in ("epochs", "test", *(["by area"] * is_faces), "majority", "s/epoch"):
-        table.add_column(name, justify="right")
-    for run in summary.runs:
-        area = [f"{run.area_weighted:.2%}"] if run.area_weighted is not None else []
-        table.add_row(
-            escape(run.name), str(run.epochs), f"[bold]{run.test_score:.2%}[/bold]",
-            *area, f"{run.majority:.2%}", f"{run.epoch_seconds:.1f}",
-        )  # fmt: skip
-    totals = summary.to_dict()
-    if len(summary.runs) > 1:
-        table.add_section()
-        area = [f"{totals['area_weighted']:.2%}"] if is_faces else []
-        mean = f"[bold]{summary.test_mean:.2%}[/bold]"
-        table.add_row("mean", "", mean, *area, f"{totals['majority']:.2%}", "")
-    console.out_console.print(table)
-    console.out_console.print(f"{summary.num_parameters:,} weights")
+    """Print the scores of a job, a row a category, and where its files are."""
+    console.out_console.print(escape(summary.to_text()), end="", soft_wrap=True)
     console.out_console.print(f"Results: {escape(str(summary.out))}", soft_wrap=True)

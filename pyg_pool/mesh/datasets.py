@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from pyg_pool.errors import check_choice
@@ -16,7 +17,7 @@ from pyg_pool.mesh.layouts import (
     draw_split,
     part_folder,
 )
-from pyg_pool.mesh.preprocessing import GraphRecipe
+from pyg_pool.mesh.preprocessing import GraphRecipe, default_cache
 
 __all__ = [
     "COSEG",
@@ -56,7 +57,7 @@ class _FolderDataset(MeshDataset):
             names,
             recipe=recipe,
             versions=options.versions,
-            cache=root / ".graphs" if options.cache == "auto" else options.cache,
+            cache=default_cache(root) if options.cache == "auto" else options.cache,
             workers=options.workers,
             progress=options.progress,
         )
@@ -69,7 +70,7 @@ class _Options:
     recipe: GraphRecipe | None
     versions: int
     cache: PathLike | None
-    workers: int
+    workers: int | Executor
     progress: bool
 
 
@@ -86,7 +87,8 @@ class SHREC16(_FolderDataset):
         download: Whether to fetch the set where ``root`` does not exist.
         recipe: How the graphs are made.
         versions: Graphs of each mesh, see :class:`MeshDataset`.
-        cache: Folder of made graphs; ``"auto"`` is ``root/.graphs``.
+        cache: Folder of made graphs; ``"auto"`` is ``root/.graphs``, or the user's
+            cache where that cannot be written.
         workers: Processes that make them.
         progress: Whether to show bars.
     """
@@ -104,7 +106,7 @@ class SHREC16(_FolderDataset):
         recipe: GraphRecipe | None = None,
         versions: int = 1,
         cache: PathLike | None = "auto",
-        workers: int = 0,
+        workers: int | Executor = 0,
         progress: bool = False,
     ) -> None:
         folder = Path(root)
@@ -139,7 +141,8 @@ class PrincetonSegmentation(_FolderDataset):
         split: ``"train"``, ``"test"`` or ``"all"``.
         recipe: How the graphs are made.
         versions: Graphs of each mesh, see :class:`MeshDataset`.
-        cache: Folder of made graphs; ``"auto"`` is ``.graphs`` in the category's.
+        cache: Folder of made graphs; ``"auto"`` is ``.graphs`` in the category's, or
+            the user's cache where that cannot be written.
         workers: Processes that make them.
         progress: Whether to show bars.
     """
@@ -153,7 +156,7 @@ class PrincetonSegmentation(_FolderDataset):
         recipe: GraphRecipe | None = None,
         versions: int = 1,
         cache: PathLike | None = "auto",
-        workers: int = 0,
+        workers: int | Executor = 0,
         progress: bool = False,
     ) -> None:
         folder = Path(root) / (category or "")
@@ -174,7 +177,8 @@ class HumanBody(_FolderDataset):
         download: Whether to fetch MeshCNN's files where ``root`` does not exist.
         recipe: How the graphs are made.
         versions: Graphs of each mesh, see :class:`MeshDataset`.
-        cache: Folder of made graphs; ``"auto"`` is ``root/.graphs``.
+        cache: Folder of made graphs; ``"auto"`` is ``root/.graphs``, or the user's
+            cache where that cannot be written.
         workers: Processes that make them.
         progress: Whether to show bars.
     """
@@ -190,7 +194,7 @@ class HumanBody(_FolderDataset):
         recipe: GraphRecipe | None = None,
         versions: int = 1,
         cache: PathLike | None = "auto",
-        workers: int = 0,
+        workers: int | Executor = 0,
         progress: bool = False,
     ) -> None:
         folder = Path(root)
@@ -214,7 +218,8 @@ class COSEG(_FolderDataset):
         download: Whether to fetch MeshCNN's files where ``root`` does not exist.
         recipe: How the graphs are made.
         versions: Graphs of each mesh, see :class:`MeshDataset`.
-        cache: Folder of made graphs; ``"auto"`` is ``.graphs`` in that of the shapes.
+        cache: Folder of made graphs; ``"auto"`` is ``.graphs`` in that of the shapes,
+            or the user's cache where that cannot be written.
         workers: Processes that make them.
         progress: Whether to show bars.
     """
@@ -231,7 +236,7 @@ class COSEG(_FolderDataset):
         recipe: GraphRecipe | None = None,
         versions: int = 1,
         cache: PathLike | None = "auto",
-        workers: int = 0,
+        workers: int | Executor = 0,
         progress: bool = False,
     ) -> None:
         check_choice("COSEG", "shapes", shapes, ("aliens", "chairs", "vases"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 from torch.utils.data import Dataset
@@ -31,7 +32,8 @@ class MeshDataset(Dataset[PrimalDualData]):
         versions: Graphs of each mesh: itself, then changed by the recipe's
             augmentation.
         cache: Folder that keeps the graphs; ``None`` keeps none.
-        workers: Processes that make them; 0 works in this one.
+        workers: Processes that make them, or an executor that several sets share; 0
+            works in this process.
         progress: Whether to show a bar.
 
     Example:
@@ -51,7 +53,7 @@ class MeshDataset(Dataset[PrimalDualData]):
         recipe: GraphRecipe | None = None,
         versions: int = 1,
         cache: PathLike | None = None,
-        workers: int = 0,
+        workers: int | Executor = 0,
         progress: bool = False,
     ) -> None:
         self.recipe = GraphRecipe() if recipe is None else recipe

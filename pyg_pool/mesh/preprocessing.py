@@ -2,7 +2,8 @@
 
 The name of a cached graph is a hash of the mesh file, the label file and all options:
 moved or renamed data sets stay valid, changed ones never are. Files are written
-under another name first; damaged ones are made again.
+under another name first; damaged ones are made again. A cache may be deleted at any
+time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ import hashlib
 import multiprocessing
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -31,7 +35,13 @@ from pyg_pool.mesh.formats import Polygons, read_mesh
 from pyg_pool.mesh.geometry import Mesh
 from pyg_pool.mesh.layouts import MeshSample
 
-__all__ = ["GraphRecipe", "prepare_graphs", "read_sample"]
+__all__ = [
+    "GraphRecipe",
+    "default_cache",
+    "mesh_workers",
+    "prepare_graphs",
+    "read_sample",
+]
 
 # Raised when the graphs of the same files and options would come out otherwise.
 VERSION = 1
@@ -61,12 +71,48 @@ class GraphRecipe:
     augmentation: MeshAugmentation | None = None
 
 
+class _Made(NamedTuple):
+    """A graph, the warnings of the repair, and why it could not be kept."""
+
+    graph: PrimalDualData
+    lost: int
+    trouble: str = ""
+
+
+@contextmanager
+def mesh_workers(number: int) -> Iterator[Executor | int]:
+    """Processes that several data sets share; 0 for none.
+
+    They start when the first graph is missing in the cache.
+    """
+    if number == 0:
+        yield 0
+        return
+    # Forked processes would inherit the threads of torch in any state.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(number, mp_context=context) as pool:
+        yield pool
+
+
+def default_cache(root: Path) -> Path | None:
+    """Folder ``.graphs`` beside the data, or the user's cache where it is read-only.
+
+    Returns:
+        A folder that can be written to, or :obj:`None` where there is neither.
+    """
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111
+    for folder in (root / ".graphs", Path(own) / "pyg_pool" / "meshes"):
+        if _is_writable(folder):
+            return folder
+    return None
+
+
 def prepare_graphs(
     jobs: Sequence[tuple[MeshSample, int]],
     recipe: GraphRecipe,
     *,
     cache: Path | None = None,
-    workers: int = 0,
+    workers: int | Executor = 0,
     progress: bool = False,
 ) -> list[PrimalDualData]:
     """Makes the graphs of all samples, or reads them from the cache.
@@ -75,26 +121,40 @@ def prepare_graphs(
         jobs: The meshes, and which version of each: 0 is the mesh itself.
         recipe: How the graphs are made.
         cache: Folder to keep them in.
-        workers: Processes; 0 works in this one.
-        progress: Whether to show a bar.
+        workers: Processes, or an executor that has some; 0 works in this process.
+        progress: Whether to show a bar, for the graphs that the cache lacks.
 
     Note:
-        Warns once with the number of faces that cleaning dropped. A cache that
+        Warns once with the number of meshes that cleaning changed. A cache that
         cannot be written is left out with a warning.
     """
     cache = _usable(cache)
-    todo = [(sample, version, recipe, cache) for sample, version in jobs]
-    bar = {"total": len(todo), "disable": not progress, "desc": "meshes"}
-    if workers > 0 and len(todo) > 1:
-        # Forked processes would inherit the threads of torch in any state.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
-            chunk = max(1, min(16, len(todo) // (4 * workers)))
-            results = list(tqdm(pool.map(_prepare, todo, chunksize=chunk), **bar))
+    todo = [
+        (sample, version, recipe, cache, _key(sample, version, recipe))
+        for sample, version in jobs
+    ]
+    kept = [None if cache is None else _cached(cache / f"{job[4]}.npz") for job in todo]
+    missing = [job for job, found in zip(todo, kept, strict=True) if found is None]
+    bar = {"total": len(missing), "desc": "meshes", "leave": False}
+    with _mapping(workers, len(missing)) as run:
+        made = run(_prepare, missing)
+        made = iter(list(tqdm(made, disable=not (progress and missing), **bar)))
+    done = [next(made) if found is None else found for found in kept]
+    _warn(done, cache)
+    return [result.graph for result in done]
+
+
+@contextmanager
+def _mapping(workers: int | Executor, jobs: int) -> Iterator[Callable[..., Any]]:
+    """Calls a function for each of so many jobs: here, or in other processes."""
+    chunk = max(1, min(16, jobs // 16))
+    if isinstance(workers, Executor):
+        yield partial(workers.map, chunksize=chunk)
+    elif workers == 0 or jobs < 2:
+        yield map
     else:
-        results = list(tqdm(map(_prepare, todo), **bar))
-    _warn_of_losses([lost for _, lost in results])
-    return [graph for graph, _ in results]
+        with mesh_workers(workers) as pool:
+            yield partial(cast(Executor, pool).map, chunksize=chunk)
 
 
 def read_sample(sample: MeshSample, recipe: GraphRecipe) -> Mesh:
@@ -113,14 +173,10 @@ def read_sample(sample: MeshSample, recipe: GraphRecipe) -> Mesh:
 
 
 def _prepare(
-    job: tuple[MeshSample, int, GraphRecipe, Path | None],
-) -> tuple[PrimalDualData, int]:
-    """One graph, and how many faces cleaning dropped."""
-    sample, version, recipe, cache = job
-    key = _key(sample, version, recipe)
-    file = None if cache is None else cache / f"{key}.npz"
-    if file is not None and (found := _cached(file)) is not None:
-        return found
+    job: tuple[MeshSample, int, GraphRecipe, Path | None, str],
+) -> _Made:
+    """One graph, made and kept."""
+    sample, version, recipe, cache, key = job
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", PygPoolWarning)
         mesh = read_sample(sample, recipe)
@@ -133,10 +189,14 @@ def _prepare(
     )
     if sample.target is not None:
         graph.y = torch.tensor([sample.target])
-    if file is not None:
+    trouble = ""
+    if cache is not None:
         tensors = {name: graph[name] for name in graph.keys()}  # noqa: SIM118
-        save_tensors(file, KIND, tensors, {"lost": lost})
-    return graph, lost
+        try:
+            save_tensors(cache / f"{key}.npz", KIND, tensors, {"lost": lost})
+        except OSError as error:  # for instance a full disk
+            trouble = error.strerror or str(error)
+    return _Made(graph, lost, trouble)
 
 
 def _key(sample: MeshSample, version: int, recipe: GraphRecipe) -> str:
@@ -154,25 +214,18 @@ def _key(sample: MeshSample, version: int, recipe: GraphRecipe) -> str:
     return digest.hexdigest()
 
 
-def _cached(file: Path) -> tuple[PrimalDualData, int] | None:
+def _cached(file: Path) -> _Made | None:
     """A graph of the cache, or nothing where there is no readable one."""
     try:
         tensors, header = load_tensors(file, KIND)
-        return PrimalDualData(**tensors), int(header["lost"])
+        return _Made(PrimalDualData(**tensors), int(header["lost"]))
     except (FileNotFoundError, KeyError, ValueError):
         return None
 
 
 def _usable(cache: Path | None) -> Path | None:
     """The cache, if it can be written to."""
-    if cache is None:
-        return None
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        writable = os.access(cache, os.W_OK)
-    except OSError:
-        writable = False
-    if writable:
+    if cache is None or _is_writable(cache):
         return cache
     warnings.warn(
         f"The cache {cache} cannot be written to, expected a folder of one's own; "
@@ -183,13 +236,31 @@ def _usable(cache: Path | None) -> Path | None:
     return None
 
 
-def _warn_of_losses(lost: Iterable[int]) -> None:
+def _is_writable(folder: Path) -> bool:
+    """Whether a folder is there, or can be made, and takes files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return os.access(folder, os.W_OK)
+    except OSError:
+        return False
+
+
+def _warn(results: Sequence[_Made], cache: Path | None) -> None:
     """Warns once for the whole set."""
-    counts = [count for count in lost if count]
-    if counts:
+    changed = sum(result.lost > 0 for result in results)
+    if changed:
         warnings.warn(
-            f"Repair changed {len(counts)} meshes and said so, expected clean ones; "
+            f"Repair changed {changed} meshes and said so, expected clean ones; "
             f"read them with read_mesh to see which faces were dropped and why.",
+            PygPoolWarning,
+            stacklevel=4,
+        )
+    troubles = [result.trouble for result in results if result.trouble]
+    if troubles:
+        warnings.warn(
+            f"The cache {cache} did not take {len(troubles)} graphs ({troubles[0]}), "
+            f"expected free space; they are made again next time, unless cache names "
+            f"another folder.",
             PygPoolWarning,
             stacklevel=4,
         )

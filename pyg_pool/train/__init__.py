@@ -33,6 +33,7 @@ from pyg_pool.train.graph_classification import (
 from pyg_pool.train.mesh_config import MeshConfig
 from pyg_pool.train.mesh_data import MeshSet, load_meshes
 from pyg_pool.train.mesh_prediction import MeshPrediction, predict_mesh
+from pyg_pool.train.mesh_results import MeshCategory, MeshRun, MeshSummary
 from pyg_pool.train.mesh_scores import (
     area_weighted_accuracy,
     edge_predictions,
@@ -43,8 +44,6 @@ from pyg_pool.train.mesh_scores import (
 )
 from pyg_pool.train.mesh_segmentation import (
     MeshJob,
-    MeshRun,
-    MeshSummary,
     TrainedMeshModel,
     build_mesh_model,
     load_mesh_model,
@@ -66,6 +65,7 @@ __all__ = [
     "GraphModel",
     "GraphStore",
     "JobSummary",
+    "MeshCategory",
     "MeshConfig",
     "MeshJob",
     "MeshPrediction",

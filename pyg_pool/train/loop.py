@@ -51,7 +51,7 @@ Part = Literal["train", "val", "test"]
 #: Word of our options -> word of Lightning.
 _PRECISION = {"32": "32-true", "64": "64-true", "bf16": "bf16-mixed", "16": "16-mixed"}
 #: What the streams of random numbers of a run are for.
-_STREAMS = {"weights": 0, "order": 1, "dropout": 2}
+_STREAMS = {"weights": 0, "order": 1, "dropout": 2, "versions": 3}
 
 
 def epoch_seed(seed: int, *, fold: int = 0, epoch: int = 0, stream: str) -> int:

@@ -24,9 +24,17 @@ from pyg_pool.train.config import (
 __all__ = ["MeshConfig", "mesh_options_for_run", "write_mesh_config"]
 
 #: Options that say where and how fast, but not what is computed.
-FREE_ON_RESUME = ("data", "epochs", "device", "threads")
+FREE_ON_RESUME = (
+    "data", "layout", "download", "cache", "workers", "epochs", "device", "threads",
+)  # fmt: skip
 TASKS = ("classification", "segmentation")
 MODELS = ("auto", "classifier", "segmenter", "unet")
+LAYOUTS = {
+    "classification": ("auto", "shrec", "cubes"),
+    "segmentation": ("auto", "princeton", "coseg", "human"),
+}
+#: Versions of a mesh where augmentation is on and their number was left open.
+VERSIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +45,17 @@ class MeshConfig:
         data: Folder of meshes, see :func:`pyg_pool.train.load_meshes`.
         task: ``"classification"`` of meshes or ``"segmentation"`` of faces.
         categories: Only these folders of a segmentation set; all where left out.
+        layout: How the folder is laid out: ``"shrec"`` or ``"cubes"`` for
+            classification, ``"princeton"``, ``"coseg"`` or ``"human"`` for
+            segmentation; ``"auto"`` sees it from the folder.
+        download: Whether to fetch the set of this layout where the folder does not
+            exist.
+        polygons: ``"error"``, or ``"fan"`` to cut polygons into triangles.
+        cache: Folder that keeps the graphs; ``"auto"`` is one beside the data, or the
+            user's where that cannot be written, ``"none"`` keeps none.
+        workers: Processes that make the graphs; 0 works in this one.
         graphs: Kind of the dual graphs, ``"A"``, ``"B"`` or ``"C"``.
-        primal_features: ``"area"`` or ``"dual"``, the features of a face.
+        primal_features: ``"area"``, ``"dual"`` or ``"shape"``, the features of a face.
         model: ``"classifier"``, ``"segmenter"``, ``"unet"``, or ``"auto"``: the first
             for classification, the last for segmentation.
         channels: Widths of the blocks, per head.
@@ -49,6 +66,12 @@ class MeshConfig:
         keep: Share of edges that each pooling step keeps.
         reduce: How pooling merges features: ``"mean"`` or ``"sum"``.
         dropout: Rate at which attention is dropped in training.
+        versions: Versions of each training mesh, of which each epoch draws one: the
+            mesh itself, and others that are changed by the three options below; 0 is
+            20 where one of them is set, else 1.
+        slide: Share of the vertices that slide along the surface.
+        flip: Share of the edges that flip.
+        scale: Standard deviation of the factor of each vertex.
         head_channels: Hidden layer of the classifier.
         epochs: Epochs of a run. A run may be resumed with more.
         batch_size: Meshes in a batch; batches differ by at most one mesh.
@@ -79,6 +102,11 @@ class MeshConfig:
     data: str
     task: str = "classification"
     categories: tuple[str, ...] = ()
+    layout: str = "auto"
+    download: bool = False
+    polygons: str = "error"
+    cache: str = "auto"
+    workers: int = 0
     graphs: str = "A"
     primal_features: str = "area"
     model: str = "auto"
@@ -90,6 +118,10 @@ class MeshConfig:
     keep: float = 0.0
     reduce: str = "mean"
     dropout: float = 0.0
+    versions: int = 0
+    slide: float = 0.0
+    flip: float = 0.0
+    scale: float = 0.0
     head_channels: int = 100
     epochs: int = 200
     batch_size: int = 16
@@ -115,9 +147,24 @@ class MeshConfig:
                     f"option {name!r} got {value!r}, expected {expected}; give such a "
                     f"value."
                 )
-        for name, value in self._own_choice().items():
+        augmented = self.slide > 0 or self.flip > 0 or self.scale > 0
+        open_ones = {**self._own_choice(), "versions": VERSIONS if augmented else 1}
+        for name, value in open_ones.items():
             if not getattr(self, name) or getattr(self, name) == "auto":
                 object.__setattr__(self, name, value)
+        if augmented != (self.versions > 1):
+            raise OptionError(
+                f"option 'versions' got {self.versions} with slide={self.slide}, "
+                f"flip={self.flip} and scale={self.scale}, expected more than 1 with "
+                f"one of them set and else 1; set slide=0.2 and flip=0.2, or leave "
+                f"all four out."
+            )
+        if self.layout not in LAYOUTS[self.task]:
+            raise OptionError(
+                f"option 'layout' got {self.layout!r} with task={self.task!r}, "
+                f"expected {', '.join(LAYOUTS[self.task])}; choose it, or the other "
+                f"task."
+            )
         wanted = "classifier" if self.task == "classification" else "unet or segmenter"
         if self.model not in wanted:
             raise OptionError(
@@ -239,8 +286,14 @@ def _finite() -> tuple[Callable[[Any], bool], str]:
 
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "task": _one_of(*TASKS),
+    "layout": _one_of(
+        *dict.fromkeys(word for words in LAYOUTS.values() for word in words)
+    ),
+    "polygons": _one_of("error", "fan"),
+    "cache": (lambda value: value != "", "auto, none or a folder"),
+    "workers": _at_least(0),
     "graphs": _one_of("A", "B", "C"),
-    "primal_features": _one_of("area", "dual"),
+    "primal_features": _one_of("area", "dual", "shape"),
     "model": _one_of(*MODELS),
     "channels": (lambda value: all(v > 0 for v in value), "numbers above 0"),
     "heads": _at_least(0),
@@ -250,6 +303,10 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "keep": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
     "reduce": _one_of("mean", "sum"),
     "dropout": _share(),
+    "versions": _at_least(0),
+    "slide": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "flip": (lambda value: 0 <= value <= 1, "a number from 0 to 1"),
+    "scale": _finite(),
     "head_channels": _at_least(1),
     "epochs": _at_least(1),
     "batch_size": _at_least(1),

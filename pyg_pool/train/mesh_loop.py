@@ -46,11 +46,22 @@ class MeshParts:
         train: Meshes that are trained on.
         val: Meshes that are held out for validation, perhaps none.
         test: Meshes that are tested on.
+        augmented: Further versions of the training meshes, in their order.
     """
 
     train: Sequence[PrimalDualData]
     val: Sequence[PrimalDualData]
     test: Sequence[PrimalDualData]
+    augmented: Sequence[Sequence[PrimalDualData]] = ()
+
+    def drawn(self, seed: int) -> Sequence[PrimalDualData]:
+        """Return one version of each training mesh, drawn by this seed."""
+        if not self.augmented:
+            return self.train
+        rounds = (self.train, *self.augmented)
+        chance = torch.Generator().manual_seed(seed)
+        number = torch.randint(len(rounds), (len(self.train),), generator=chance)
+        return [rounds[k][i] for i, k in enumerate(number.tolist())]
 
 
 class MeshTask(pl.LightningModule):
@@ -107,8 +118,11 @@ class MeshTask(pl.LightningModule):
 
     def train_dataloader(self) -> DataLoader[Any]:
         """Return the batches of the current epoch, in its own order."""
-        seed = epoch_seed(self.seed, epoch=self.current_epoch, stream="order")
-        return self._loader(self.parts.train, seed)
+        order, versions = (
+            epoch_seed(self.seed, epoch=self.current_epoch, stream=stream)
+            for stream in ("order", "versions")
+        )
+        return self._loader(self.parts.drawn(versions), order)
 
     def val_dataloader(self) -> DataLoader[Any]:
         """Return the validation meshes in their order."""

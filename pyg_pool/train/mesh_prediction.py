@@ -23,6 +23,7 @@ from pyg_pool.mesh import (
     read_mesh,
     simplify_mesh,
 )
+from pyg_pool.mesh.formats import Polygons
 from pyg_pool.train.mesh_segmentation import TrainedMeshModel
 
 __all__ = ["MeshPrediction", "predict_mesh"]
@@ -38,7 +39,10 @@ class MeshPrediction:
     """What a network says about a mesh.
 
     Args:
-        labels: Label of each face of the file, or one label of the mesh.
+        labels: Label of each face as given, or one label of the mesh.
+        file_labels: Label of each face of the file: the same, but for polygons that
+            were cut into triangles, which get the label of most of their area. Faces
+            of the file that the mesh has no part of get 0.
         scores: Probability of each label, of each face of ``mesh`` or of the mesh.
         class_names: Names of the labels.
         mesh: The mesh that the network saw, cleaned and perhaps simplified.
@@ -47,11 +51,12 @@ class MeshPrediction:
         note: What was done to the mesh, in words; empty for nothing.
 
     Shapes:
-        labels: [T] or [1] int64; scores: [T', C] or [1, C] float64; face_map and
-        each of clusters: [T] int64.
+        labels: [T] or [1] int64; file_labels: [faces of the file] or [1] int64;
+        scores: [T', C] or [1, C] float64; face_map and each of clusters: [T] int64.
     """
 
     labels: NDArray[np.int64]
+    file_labels: NDArray[np.int64]
     scores: NDArray[np.float64]
     class_names: list[str]
     mesh: Mesh
@@ -68,7 +73,11 @@ class MeshPrediction:
 
 @torch.no_grad()
 def predict_mesh(
-    model: TrainedMeshModel, mesh: Mesh | str | Path, *, num_faces: int | None = None
+    model: TrainedMeshModel,
+    mesh: Mesh | str | Path,
+    *,
+    num_faces: int | None = None,
+    polygons: Polygons = "error",
 ) -> MeshPrediction:
     """Label the faces of a mesh, or the mesh.
 
@@ -77,6 +86,8 @@ def predict_mesh(
         mesh: A mesh or its file; it need not be clean.
         num_faces: Faces to simplify to; 0 never simplifies. Without it a mesh of more
             than twice the faces of the training's is simplified to as many as those.
+        polygons: What to do with those of a file, see
+            :func:`pyg_pool.mesh.read_mesh`.
 
     Returns:
         A label for every face as given: also for those that cleaning drops, which
@@ -87,7 +98,7 @@ def predict_mesh(
         ImportError: If it has to be simplified and libigl is not installed.
     """
     if not isinstance(mesh, Mesh):
-        mesh = read_mesh(mesh, clean=False)
+        mesh = read_mesh(mesh, clean=False, polygons=polygons)
     clean = clean_mesh(mesh)
     if clean.num_faces == 0:
         raise ValueError(
@@ -110,8 +121,10 @@ def predict_mesh(
     note = "; ".join(notes)
     if note:
         log.warning("%s", note)
+    labels = best if is_whole else best[face_map]
     return MeshPrediction(
-        labels=best if is_whole else best[face_map],
+        labels=labels,
+        file_labels=labels if is_whole else _labels_of_polygons(mesh, labels),
         scores=share,
         class_names=model.class_names,
         mesh=seen,
@@ -165,6 +178,22 @@ def _input_faces(mesh: Mesh, clean: Mesh) -> NDArray[np.int64]:
     place = np.full(int(mesh.face_index.max(initial=-1)) + 1, -1, dtype=np.int64)
     place[mesh.face_index] = np.arange(mesh.num_faces)
     return place[kept]
+
+
+def _labels_of_polygons(mesh: Mesh, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Label of each face of the file that the faces of a mesh were cut from."""
+    if mesh.face_index is None:
+        return labels
+    size = int(mesh.face_index.max(initial=-1)) + 1
+    votes = np.zeros((size, int(labels.max(initial=0)) + 1))
+    corners = mesh.vertices[mesh.faces]
+    sides = corners[:, 1:] - corners[:, :1]
+    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    # Triangles without area count too, where a polygon has no others.
+    areas = np.nan_to_num(areas, posinf=0.0) + np.finfo(float).tiny
+    np.add.at(votes, (mesh.face_index, labels), areas)
+    found: NDArray[np.int64] = votes.argmax(axis=1)
+    return found
 
 
 def _centres(mesh: Mesh) -> NDArray[np.float64]:

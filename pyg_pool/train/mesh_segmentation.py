@@ -6,13 +6,14 @@ killed at any moment and resumed. Test meshes are looked at once, when a run has
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import fmean, pstdev
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from pyg_pool.train.checkpoint import (
     read_json,
     read_metrics,
     trim_metrics,
+    write_atomic,
     write_json,
 )
 from pyg_pool.train.config import CONFIG_FILE, OptionError
@@ -45,13 +47,14 @@ from pyg_pool.train.mesh_config import (
     write_mesh_config,
 )
 from pyg_pool.train.mesh_data import MeshSet, load_meshes
+from pyg_pool.train.mesh_results import MeshRun, MeshSummary
 from pyg_pool.train.messages import keep_messages
-from pyg_pool.train.versions import versions
+
+if TYPE_CHECKING:
+    from pyg_pool.train.mesh_loop import MeshParts
 
 __all__ = [
     "MeshJob",
-    "MeshRun",
-    "MeshSummary",
     "TrainedMeshModel",
     "build_mesh_model",
     "load_mesh_model",
@@ -59,6 +62,8 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+
+TABLE = "results.txt"
 
 
 class TrainedMeshModel(torch.nn.Module):
@@ -97,77 +102,6 @@ class TrainedMeshModel(torch.nn.Module):
 
 
 @dataclass(frozen=True)
-class MeshRun:
-    """What one run gave.
-
-    Args:
-        name: Name of the run and of its folder.
-        dataset: Name of the problem.
-        seed: Its seed.
-        epochs: Epochs that were trained.
-        tested_epoch: Epoch whose weights were tested, counted from 1.
-        train_loss: Training loss of the last epoch.
-        test_score: Accuracy on the test meshes, or on their faces.
-        area_weighted: The same by area; :obj:`None` for classification.
-        majority: Test score of the most frequent label.
-        num_faces: Faces of the test meshes.
-        epoch_seconds: Mean time of an epoch, in seconds.
-        peak_memory_mb: Largest memory so far, in 10^6 bytes.
-    """
-
-    name: str
-    dataset: str
-    seed: int
-    epochs: int
-    tested_epoch: int
-    train_loss: float
-    test_score: float
-    area_weighted: float | None
-    majority: float
-    num_faces: int
-    epoch_seconds: float
-    peak_memory_mb: float
-
-
-@dataclass(frozen=True)
-class MeshSummary:
-    """What a job gave, over all its runs.
-
-    Args:
-        out: The folder.
-        task: ``"classification"`` or ``"segmentation"``.
-        runs: One result for each run.
-        num_parameters: Number of weights of the first network.
-    """
-
-    out: Path
-    task: str
-    runs: tuple[MeshRun, ...]
-    num_parameters: int
-
-    @property
-    def test_mean(self) -> float:
-        """Mean test score over the runs."""
-        return fmean(run.test_score for run in self.runs)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as ``summary.json`` holds them."""
-        scores = [run.test_score for run in self.runs]
-        areas = [
-            run.area_weighted for run in self.runs if run.area_weighted is not None
-        ]
-        return {
-            "task": self.task,
-            "test": {"mean": fmean(scores), "deviation": pstdev(scores)},
-            "area_weighted": fmean(areas) if areas else None,
-            "majority": fmean(run.majority for run in self.runs),
-            "num_parameters": self.num_parameters,
-            "runs": [asdict(run) for run in self.runs],
-            "versions": versions(),
-        }
-
-
-@dataclass(frozen=True)
 class MeshJob:
     """A checked job: options, data and folder, ready to run.
 
@@ -187,6 +121,7 @@ class MeshJob:
         *,
         resume: bool = False,
         sets: list[MeshSet] | None = None,
+        progress: bool = False,
     ) -> MeshJob:
         """Check the options, load the meshes, and claim the folder.
 
@@ -197,6 +132,7 @@ class MeshJob:
             resume: Whether a run in that folder is carried on, perhaps with more
                 epochs. A folder without one is started.
             sets: Meshes to use instead of those that the options name.
+            progress: Whether to show a bar while graphs are made.
 
         Raises:
             ValueError: If an option, the folder or the data cannot be used.
@@ -206,7 +142,8 @@ class MeshJob:
         config = mesh_options_for_run(options, out, resume=resume)
         require("lightning", "train")
         _check_device(config.device)
-        sets = load_meshes(config) if sets is None else sets
+        if sets is None:
+            sets = load_meshes(config, progress=progress)
         build_mesh_model(config, sets[0])
         write_mesh_config(config, out / CONFIG_FILE)
         return cls(config, out, sets)
@@ -218,7 +155,8 @@ class MeshJob:
             progress: Whether to show progress bars.
 
         Returns:
-            The summary, which ``summary.json`` holds too.
+            The summary, which ``summary.json`` holds too, and ``results.txt`` as a
+            table.
         """
         with (
             keep_messages(self.out / "train.log"),
@@ -234,6 +172,7 @@ class MeshJob:
             count = sum(weight.numel() for weight in model.parameters())
             summary = MeshSummary(self.out, self.config.task, runs, count)
             write_json(self.out / SUMMARY, summary.to_dict())
+            write_atomic(self.out / TABLE, summary.to_text().encode())
             log.info("test score %.4f over %d run(s)", summary.test_mean, len(runs))
         return summary
 
@@ -274,30 +213,31 @@ class MeshJob:
     def _task(self, problem: MeshSet, seed: int) -> Any:
         """Return the network with fresh weights, and all that trains it."""
         from pyg_pool.train.loop import epoch_seed
-        from pyg_pool.train.mesh_loop import MeshParts, MeshTask
+        from pyg_pool.train.mesh_loop import MeshTask
 
         torch.manual_seed(epoch_seed(seed, stream="weights"))
         model = build_mesh_model(self.config, problem)
-        train, val = self._held_out(problem.train, seed)
-        model.scaling.fit(train)
+        parts = self._held_out(problem, seed)
+        model.scaling.fit([*parts.train, *itertools.chain(*parts.augmented)])
         plain = {
             "mesh_config": self.config.to_dict(),
             "class_names": problem.class_names,
             "channels": [problem.train[0].x.size(1), problem.train[0].x_dual.size(1)],
-            "num_faces": max(data.x.size(0) for data in train),
+            "num_faces": max(data.x.size(0) for data in parts.train),
         }
         return MeshTask(
             model,
             config=self.config,
-            parts=MeshParts(train, val, problem.test),
+            parts=parts,
             seed=seed,
             plain=plain,
         )
 
-    def _held_out(
-        self, meshes: Sequence[PrimalDualData], seed: int
-    ) -> tuple[list[PrimalDualData], list[PrimalDualData]]:
-        """Training meshes without and with those held out for validation."""
+    def _held_out(self, problem: MeshSet, seed: int) -> MeshParts:
+        """The meshes, with some of those for training held out for validation."""
+        from pyg_pool.train.mesh_loop import MeshParts
+
+        meshes = problem.train
         number = round(self.config.val_share * len(meshes))
         if self.config.val_share and not 0 < number < len(meshes):
             raise OptionError(
@@ -306,8 +246,12 @@ class MeshJob:
             )
         chance = torch.Generator().manual_seed(seed)
         held = set(torch.randperm(len(meshes), generator=chance)[:number].tolist())
-        train = [data for k, data in enumerate(meshes) if k not in held]
-        return train, [meshes[k] for k in sorted(held)]
+        kept = [k for k in range(len(meshes)) if k not in held]
+        train, *augmented = (
+            [each[k] for k in kept] for each in (meshes, *problem.augmented)
+        )
+        val = [meshes[k] for k in sorted(held)]
+        return MeshParts(train, val, problem.test, augmented)
 
     def _where_to_resume(self, folder: Path, name: str) -> Path | None:
         """Return the last checkpoint, with the epochs after it forgotten."""
@@ -396,9 +340,9 @@ def train_meshes(
 
     Args:
         config: The options.
-        out: The run folder. It gets ``config.yaml``, ``summary.json``, ``train.log``
-            and a folder for each run with ``metrics.jsonl``, ``best.ckpt``,
-            ``last.ckpt`` and ``result.json``.
+        out: The run folder. It gets ``config.yaml``, ``summary.json``, the same as a
+            table in ``results.txt``, ``train.log`` and a folder for each run with
+            ``metrics.jsonl``, ``best.ckpt``, ``last.ckpt`` and ``result.json``.
         resume: Whether to carry on a run in that folder; the options must agree, but
             there may be more epochs.
         progress: Whether to show progress bars.

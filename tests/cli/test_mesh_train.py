@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pyg_pool.mesh import read_labels, read_mesh, write_mesh
+from pyg_pool.mesh import read_labels, read_mesh, write_labels, write_mesh
 from tests.train.mesh_runs import vessel, write_parts
 
 pytest.importorskip("typer")
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "segmentation", "--out", out, *SMALL,
     )  # fmt: skip
     assert done.code == 0, done.err
-    for word in ("urns-seed0", "by area", "mean", "majority"):
+    for word in ("urns", "by area", "mean of 2", "majority"):
         assert word in done.out
     return out
 
@@ -64,6 +64,30 @@ def test_labels_of_a_file(run: Path, tmp_path: Path) -> None:
     assert "simplified from" in done.out
     assert picture.stat().st_size > 1000
     assert (tmp_path / "b.npy").exists()
+
+
+@pytest.mark.filterwarnings("always::pyg_pool.errors.PygPoolWarning")
+def test_run_with_augmentation_from_another_layout(tmp_path: Path) -> None:
+    write_parts(tmp_path / "data", "coseg_vases", beside=False)
+    # A face twice: said in one line, and the training goes on.
+    mesh = vessel("vase", 0)
+    twice = [*mesh.faces.tolist(), mesh.faces[0].tolist()]
+    write_mesh(
+        tmp_path / "data/coseg_vases/train/0.off", type(mesh)(mesh.vertices, twice)
+    )
+    write_labels(tmp_path / "data/coseg_vases/seg/0.seg", [*mesh.labels, 0])
+    done = call(
+        "train", "--data", tmp_path / "data", "--task", "segmentation", "--layout",
+        "coseg", "--slide", 0.2, "--flip", 0.2, "--versions", 2, "--cache",
+        tmp_path / "cache", "--out", tmp_path / "run", *SMALL,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "2 x 2 train" in done.err
+    assert "Warning: Repair changed 2 meshes" in done.err
+    assert "preprocessing.py" not in done.err
+    assert len(list((tmp_path / "cache").iterdir())) == 5
+    text = (tmp_path / "run" / "results.txt").read_text()
+    assert text in done.out
 
 
 def test_class_of_a_file(tmp_path: Path) -> None:
@@ -92,6 +116,9 @@ def test_mistakes(run: Path, tmp_path: Path) -> None:
     done = call("predict", tmp_path / "no.off", "--model", run)
     assert done.code == 2
     assert "2 files last.ckpt" in " ".join(done.err.split())
+    done = call("train", "--data", run.parent, "--layout", "coseg", "--out", tmp_path)
+    assert done.code == 2
+    assert "expected auto, shrec, cubes" in " ".join(done.err.split())
     done = call("predict", tmp_path / "no.off", "--model", run / "urns-seed0")
     assert done.code == 2
     assert "no.off" in done.err

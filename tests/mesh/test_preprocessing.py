@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,12 @@ from pyg_pool.mesh import (
     write_labels,
     write_mesh,
 )
-from pyg_pool.mesh.preprocessing import prepare_graphs, read_sample
+from pyg_pool.mesh.preprocessing import (
+    default_cache,
+    mesh_workers,
+    prepare_graphs,
+    read_sample,
+)
 
 RECIPE = GraphRecipe(label_values=(1, 3, 7))
 
@@ -98,6 +104,48 @@ def test_cache_that_cannot_be_written_is_left_out(
     with pytest.warns(PygPoolWarning, match="cannot be written to"):
         found = prepare_graphs([(sample, 0)], RECIPE, cache=tmp_path / "file" / "cache")
     assert found[0].num_nodes == 532
+
+
+def test_cache_that_takes_nothing_more_is_said(
+    sample: MeshSample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(preprocessing, "save_tensors", full)
+    with pytest.warns(PygPoolWarning, match=r"did not take 1 graphs \(No space left"):
+        found = prepare_graphs([(sample, 0)], RECIPE, cache=tmp_path / "cache")
+    assert found[0].num_nodes == 532
+
+
+def test_default_cache_lies_beside_the_data_or_with_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "own"))
+    assert default_cache(tmp_path) == tmp_path / ".graphs"
+    (tmp_path / "file").write_text("")
+    own = tmp_path / "own" / "pyg_pool" / "meshes"
+    assert default_cache(tmp_path / "file") == own
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert default_cache(tmp_path / "file") is None
+
+
+def test_workers_start_only_for_what_is_missing(
+    sample: MeshSample, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mesh_workers(0) as none:
+        assert none == 0
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            found = prepare_graphs(
+                [(sample, 0)] * 2, RECIPE, cache=tmp_path, workers=pool, progress=True
+            )
+            assert [graph.num_nodes for graph in found] == [532, 532]
+            shown = capsys.readouterr().err
+    # The second time all comes from the cache, without a bar.
+    assert shown == ""
+    pool.shutdown()
+    prepare_graphs([(sample, 0)] * 2, RECIPE, cache=tmp_path, workers=pool)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import torch
 
 from pyg_pool.mesh import (
     PART_NAMES,
+    MeshAugmentation,
     generate_shape,
     primal_dual_graph,
     simplify_mesh,
@@ -43,14 +44,19 @@ def make_parts() -> MeshSet:
 
 
 def make_classes() -> MeshSet:
-    """Vessels of two kinds, as coarse meshes."""
-    graphs = []
+    """Vessels of two kinds, as coarse meshes in two versions."""
+    chance = torch.Generator().manual_seed(0)
+    rounds: list[list[Any]] = [[], []]
     for seed in range(4):
         for label, kind in enumerate(("vase", "box")):
-            graph = primal_dual_graph(simplify_mesh(vessel(kind, seed), 100))
-            graph.y = torch.tensor([label])
-            graphs.append(graph)
-    return MeshSet("vessels", ["vase", "box"], graphs[:6], graphs[6:])
+            mesh = simplify_mesh(vessel(kind, seed), 100)
+            changed = MeshAugmentation(scale=0.02)(mesh, chance)
+            for graphs, each in zip(rounds, (mesh, changed), strict=True):
+                graph = primal_dual_graph(each)
+                graph.y = torch.tensor([label])
+                graphs.append(graph)
+    (plain, other), names = rounds, ["vase", "box"]
+    return MeshSet("vessels", names, plain[:6], plain[6:], augmented=[other[:6]])
 
 
 def write_parts(root: Path, category: str, beside: bool = True) -> None:

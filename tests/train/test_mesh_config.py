@@ -33,12 +33,33 @@ def test_open_options_follow_the_task() -> None:
         ({"graphs": "D"}, "one of A, B, C"),
         ({"val_share": 1.0}, "below 1"),
         ({"matmul": "low"}, "highest, high, medium"),
+        ({"layout": "coseg"}, "layout.*task='classification', expected auto, shrec"),
+        ({"layout": "shrek"}, "one of auto, shrec"),
+        ({"versions": 20}, "versions.*set slide=0.2 and flip=0.2"),
+        ({"versions": 1, "slide": 0.2}, "versions.*got 1 with slide=0.2"),
+        ({"flip": 2}, "from 0 to 1"),
+        ({"polygons": "cut"}, "one of error, fan"),
         ({"chanels": 3}, "did you mean 'channels'"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         MeshConfig.from_dict({"data": "a", **options})
+
+
+def test_changes_ask_for_versions() -> None:
+    assert MeshConfig(data="a").versions == 1
+    assert MeshConfig(data="a", slide=0.2).versions == 20
+    assert MeshConfig(data="a", flip=0.1, versions=3).versions == 3
+
+
+def test_options_of_an_older_run_are_read() -> None:
+    new = ("layout", "download", "polygons", "cache", "workers")
+    new += ("versions", "slide", "flip", "scale")
+    options = MeshConfig(data="a").to_dict()
+    for name in new:
+        del options[name]
+    assert MeshConfig.from_dict(options) == MeshConfig(data="a")
 
 
 def test_data_is_needed() -> None:
@@ -52,6 +73,10 @@ def test_resume_takes_more_epochs_and_nothing_else(tmp_path: Path) -> None:
         mesh_options_for_run({}, tmp_path)
     more = mesh_options_for_run({"epochs": 300, "data": "b"}, tmp_path, resume=True)
     assert (more.epochs, more.data, more.channels) == (300, "b", (8, 16))
+    elsewhere = {"cache": "none", "workers": 2, "layout": "shrec"}
+    assert mesh_options_for_run(elsewhere, tmp_path, resume=True).workers == 2
+    with pytest.raises(OptionError, match=r"versions \(1 in the folder, 20 now\)"):
+        mesh_options_for_run({"slide": 0.2, "versions": 20}, tmp_path, resume=True)
     with pytest.raises(OptionError, match=r"lr \(0.0002 in the folder"):
         mesh_options_for_run({"lr": 0.1}, tmp_path, resume=True)
     falling = MeshConfig(data="a", constant_epochs=3)

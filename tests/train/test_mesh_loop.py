@@ -38,6 +38,16 @@ def test_loaders_keep_every_mesh_once() -> None:
     assert orders[0] == orders[1]
 
 
+def test_every_epoch_draws_a_version_of_each_mesh() -> None:
+    first, second, third = list("abc"), list("ABC"), list("123")
+    parts = MeshParts(first, [], [], [second, third])  # type: ignore[arg-type,list-item]
+    drawn = [list(parts.drawn(seed)) for seed in range(40)]
+    columns = [set(column) for column in zip(*drawn, strict=True)]
+    assert columns == [{"a", "A", "1"}, {"b", "B", "2"}, {"c", "C", "3"}]
+    assert list(parts.drawn(7)) == drawn[7]
+    assert MeshParts(first, [], []).drawn(3) is first  # type: ignore[arg-type]
+
+
 def test_loss_weighs_faces_or_meshes() -> None:
     problem = make_parts()
     batch = Batch.from_data_list(problem.train)

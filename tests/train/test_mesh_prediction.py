@@ -77,6 +77,48 @@ def test_faces_that_cleaning_drops_get_a_label(model) -> None:
     assert found.labels.shape == (mesh.num_faces + 2,)
 
 
+def test_polygons_of_a_file_get_one_label_each(model, tmp_path: Path) -> None:
+    mesh = vessel("vase", 2)
+    # The first two triangles with a common side become one quad.
+    a, b = mesh.faces[0].tolist(), None
+    for k, face in enumerate(mesh.faces[1:].tolist(), start=1):
+        shared = set(a) & set(face)
+        if len(shared) == 2:
+            b, (tip,) = k, set(face) - shared
+            break
+    while set(a[:2]) != shared:
+        a = a[1:] + a[:1]
+    rows = [[a[0], tip, a[1], a[2]]]
+    rows += [row for k, row in enumerate(mesh.faces.tolist()) if k not in (0, b)]
+    lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
+    lines += ["f " + " ".join(str(i + 1) for i in row) for row in rows]
+    path = tmp_path / "quad.obj"
+    path.write_text("\n".join(lines))
+    with pytest.raises(ValueError, match="have more than three corners"):
+        predict_mesh(model, path)
+    found = predict_mesh(model, path, polygons="fan")
+    assert found.labels.shape == (mesh.num_faces,)
+    assert found.file_labels.shape == (mesh.num_faces - 1,)
+    assert (found.file_labels[1:] == found.labels[2:]).all()
+    assert found.file_labels[0] in found.labels[:2]
+
+
+@pytest.mark.parametrize("faces", [100_000])
+def test_very_dense_mesh_is_labelled_by_way_of_a_small_one(model, faces: int) -> None:
+    mesh = vessel("vase", 1)
+    while mesh.num_faces < faces:
+        mesh = refined(mesh)
+    found = predict_mesh(model, mesh)
+    assert found.mesh.num_faces <= model.num_faces
+    assert found.labels.shape == found.file_labels.shape == (mesh.num_faces,)
+    assert f"simplified from {mesh.num_faces} to" in found.note
+    assert (found.labels == found.scores.argmax(1)[found.face_map]).all()
+    # Faces keep their place: those of one coarse face lie near it.
+    centres = [m.vertices[m.faces].mean(1) for m in (mesh, found.mesh)]
+    way = np.linalg.norm(centres[0] - centres[1][found.face_map], axis=1)
+    assert way.max() < 0.3 * np.ptp(mesh.vertices, axis=0).max()
+
+
 def test_nothing_left(model) -> None:
     flat = Mesh(np.zeros((3, 3)), [[0, 1, 2]])
     with warnings.catch_warnings():

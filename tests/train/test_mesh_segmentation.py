@@ -62,6 +62,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+# The meshes come in two versions, so the draw of each epoch is resumed as well.
 def test_killed_run_ends_with_the_same_numbers(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     program = KILLED.format(root=str(ROOT), options=json.dumps(SMALL), out=str(out))
@@ -108,6 +109,9 @@ def test_results_are_written(whole: Path) -> None:
     assert summary["area_weighted"] is None
     assert 0.0 <= summary["test"]["mean"] <= 1.0
     assert summary["num_parameters"] > 0
+    (row,) = summary["categories"]
+    assert (row["name"], row["test_score"]) == ("vessels", summary["test"]["mean"])
+    assert "vessels" in (whole / "results.txt").read_text()
     lines = read_metrics(whole / "seed0/metrics.jsonl")
     assert lines[-1]["train_loss"] < lines[0]["train_loss"]
     assert "val_score" not in lines[0]
