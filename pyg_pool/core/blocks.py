@@ -15,6 +15,7 @@ from torch.nn.functional import layer_norm, linear
 
 from pyg_pool.kernels.cluster_scores import cluster_scores
 from pyg_pool.kernels.norm_sum import norm_sum
+from pyg_pool.kernels.pair_product import pair_product
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
 from pyg_pool.kernels.relu_dropout import relu_dropout
 
@@ -161,8 +162,7 @@ class PairMLP(Module):
         return link_scores(links, logit.sigmoid(), cluster, num_clusters, times=times)
 
     def _of(self, x: Tensor, pairs: Tensor) -> Tensor:
-        rows = x.index_select(0, pairs[0]) * x.index_select(0, pairs[1])
-        return run_layers(self.mlp, rows).view(-1)
+        return run_layers(self.mlp, pair_product(x, pairs)).view(-1)
 
 
 class ResidualMLP(Module):

@@ -139,3 +139,24 @@ def cluster_scores_backward(
         for f in range(weight.size):
             down[f] += step * weight[f] * a[f]
     return total
+
+
+@njit(nogil=True, cache=True)
+def product(x: Array, pairs: Array, out: Array) -> None:
+    """Writes the product of each pair of rows."""
+    for e in range(out.shape[0]):
+        a, b, row = x[pairs[0, e]], x[pairs[1, e]], out[e]
+        for f in range(row.size):
+            row[f] = a[f] * b[f]
+
+
+@njit(nogil=True, cache=True)
+def product_backward(x: Array, pairs: Array, grad: Array, out: Array) -> None:
+    """Adds the gradients of the rows."""
+    for e in range(grad.shape[0]):
+        i, j, row = pairs[0, e], pairs[1, e], grad[e]
+        a, b, up, down = x[i], x[j], out[i], out[j]
+        for f in range(row.size):
+            up[f] += row[f] * b[f]
+        for f in range(row.size):
+            down[f] += row[f] * a[f]

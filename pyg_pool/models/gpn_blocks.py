@@ -10,6 +10,7 @@ from typing import Any
 
 from torch import Tensor
 from torch.nn import Identity, LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
+from torch.nn.functional import linear
 from torch_geometric.nn import GCNConv, GINConv
 
 from pyg_pool.core.blocks import ReLUDropout, activation, run_layers
@@ -117,8 +118,7 @@ class ConvBlock(Module):
             if isinstance(layer, (ReLUDropout, Identity)):
                 rows = layer(rows)
             elif attr is None and _is_plain(layer):
-                rows = graph.propagate(layer.lin(rows))
-                rows = rows if layer.bias is None else rows + layer.bias
+                rows = linear(graph.propagate(rows), layer.lin.weight, layer.bias)
             else:
                 rows = apply_conv(layer, self.takes, rows, graph.edge_index, attr)
         return run_layers([self.norm], x + rows)

@@ -225,5 +225,7 @@ def _block(given: Mapping[str, Any], count: int) -> ConvBlock:
 def _kept_at(resting: Tensor, h: Tensor, out: PoolOutput, batch: Tensor) -> Tensor:
     """Pooled features, with the old ones in the graphs that rest."""
     nodes = resting.index_select(0, batch).nonzero().view(-1)
+    if nodes.size(0) == 0:
+        return out.x
     places = out.selection.cluster_index.index_select(0, nodes)
     return out.x.index_copy(0, places, h.index_select(0, nodes).to(out.x.dtype))
