@@ -123,6 +123,7 @@ ROOMS = {
             "pyg_pool.core",
             "pyg_pool.kernels",
             "numpy",
+            "scipy",
             "torch_geometric",
             "tqdm",
         ),

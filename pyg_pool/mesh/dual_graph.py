@@ -10,7 +10,7 @@ one, whatever the order of visits.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pyg_pool.errors import check_choice
 from pyg_pool.mesh.adjacency import Adjacency, check_finite, face_adjacency
 from pyg_pool.mesh.data import PrimalDualData
+from pyg_pool.mesh.face_descriptors import face_descriptors
 from pyg_pool.mesh.geometry import (
     FaceGeometry,
     Floats,
@@ -32,7 +33,7 @@ from pyg_pool.mesh.geometry import (
 __all__ = ["Config", "PrimalFeatures", "primal_dual_graph"]
 
 Config = Literal["A", "B", "C"]
-PrimalFeatures = Literal["area", "dual"]
+PrimalFeatures = Literal["area", "dual", "shape"]
 
 # Ratios closer than this, relative to the larger, count as equal.
 _TIE = 1e-9
@@ -60,13 +61,15 @@ def primal_dual_graph(
             direction of their nodes.
         primal_features: ``"area"``: the face's share of the mesh's area. ``"dual"``:
             mean over its neighbours of the four features seen from the face.
+            ``"shape"``: the share of the area and 28 descriptors of the face's place
+            on the mesh, see :mod:`pyg_pool.mesh.face_descriptors`.
         dtype: Of the features; the geometry is measured in float64.
 
     Returns:
         The graphs. Areas stay as they are, in the square of the mesh's unit.
 
     Shapes:
-        x: [T, 1] or [T, 4], x_dual: [P, 7] for A, [2P, 4] for B and C.
+        x: [T, 1], [T, 4] or [T, 29], x_dual: [P, 7] for A, [2P, 4] for B and C.
 
     Raises:
         ValueError: For an unknown option or coordinates that are not finite.
@@ -90,7 +93,10 @@ def primal_dual_graph(
     """
     check_choice("primal_dual_graph", "config", config, ("A", "B", "C"))
     check_choice(
-        "primal_dual_graph", "primal_features", primal_features, ("area", "dual")
+        "primal_dual_graph",
+        "primal_features",
+        primal_features,
+        get_args(PrimalFeatures),
     )
     check_finite("primal_dual_graph", mesh)
     geometry, adjacency = face_geometry(mesh), face_adjacency(mesh)
@@ -107,6 +113,8 @@ def primal_dual_graph(
         x = _mean_by_source(own, edges[0], mesh.num_faces)
     else:
         x = _shares(geometry.areas)
+    if primal_features == "shape":
+        x = np.hstack([x, face_descriptors(mesh, geometry, adjacency)])
     dual = _dual_edges(edges, order, edge_to_dual, mesh.num_faces, config)
     return PrimalDualData(
         x=torch.from_numpy(x).to(dtype),
