@@ -7,11 +7,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn import Dropout, LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
+from torch.nn import LayerNorm, Linear, Module, ModuleList, Sequential
 from torch_geometric.nn import EdgePooling, GCNConv, global_add_pool, global_mean_pool
 
+from pyg_pool.core.blocks import activation
+from pyg_pool.kernels.relu_dropout import relu_dropout
 from pyg_pool.models import GraphParsingNetwork, HierarchicalClassifier
 
 __all__ = ["GRAPH_SETTINGS", "Settings", "build_graph_model"]
@@ -43,8 +44,8 @@ GRAPH_SETTINGS = {
 
 def head(width: int, classes: int, rate: float) -> Module:
     """The classifier that all but the library's own models end with."""
-    layers: list[Module] = [Linear(width, width), LayerNorm(width), ReLU()]
-    return Sequential(*layers, Dropout(rate), Linear(width, classes))
+    first = [Linear(width, width), LayerNorm(width), *activation(rate)]
+    return Sequential(*first, Linear(width, classes))
 
 
 class PlainGCN(Module):
@@ -63,8 +64,8 @@ class PlainGCN(Module):
     ) -> Tensor:
         """Return one row of logits per graph."""
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = norm(conv(x, edge_index)).relu()
-            x = torch.nn.functional.dropout(x, self.rate, self.training)
+            x = norm(conv(x, edge_index))
+            x = relu_dropout(x, self.rate, training=self.training)
         return self.head(global_add_pool(x, batch, size))
 
 
@@ -87,8 +88,8 @@ class EdgePoolNet(Module):
         total: Any = 0
         parts = zip(self.convs, self.norms, self.pools, strict=True)
         for conv, norm, pool in parts:
-            x = norm(conv(x, edge_index)).relu()
-            x = torch.nn.functional.dropout(x, self.rate, self.training)
+            x = norm(conv(x, edge_index))
+            x = relu_dropout(x, self.rate, training=self.training)
             x, edge_index, batch, _ = pool(x, edge_index, batch)
             total = total + global_mean_pool(x, batch, size)
         return self.head(total)
