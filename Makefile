@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format coverage bench bench-peers docs \
-  test-data test-scatter gpu clean
+  test-data test-scatter test-compile gpu clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -75,6 +75,10 @@ test-scatter: ## tests of the torch-scatter and torch-sparse backends (WHEELS=fo
 	@$(ENVIRONMENT) test
 	$(PIP_WHEELS) torch-scatter torch-sparse
 	$(PYTEST) -m scatter tests/kernels
+
+test-compile: ## each operator and primitive under torch.compile, Inductor too (minutes)
+	@$(ENVIRONMENT) test
+	$(PYTEST) -m "slow or not slow" tests/test_compile.py
 
 gpu: ## on a CUDA device: tests of the Triton kernels, then their benchmark
 	$(PYTHON) -m benchmarks.gpu

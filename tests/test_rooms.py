@@ -38,6 +38,8 @@ MAX_FUNCTION_LINES = 50
 # Tests of the project as a whole, which have no source file of their name.
 WHOLE_PROJECT_TESTS = {
     "test_benchmarks.py",
+    "test_compile.py",
+    "test_export.py",
     "test_examples.py",
     "test_faults.py",
     "test_public.py",

@@ -47,6 +47,8 @@ def connected_components(edge_index: Tensor, num_nodes: int) -> Tensor:
         from pyg_pool.kernels import parse_triton
 
         parent: Tensor = parse_triton.components(edge_index, num_nodes)
+    elif torch.compiler.is_compiling():
+        parent = _roots_op(edge_index, num_nodes)
     else:
         parent = _roots(edge_index, nodes)
     root = parent == nodes
@@ -68,3 +70,14 @@ def _roots(edge_index: Tensor, nodes: Tensor) -> Tensor:
         if torch.equal(new, parent):
             return parent
         parent = new
+
+
+# How many rounds there are depends on the edges, which a traced graph cannot hold.
+@torch.library.custom_op("pyg_pool::component_roots", mutates_args=())
+def _roots_op(edge_index: Tensor, num_nodes: int) -> Tensor:
+    return _roots(edge_index, torch.arange(num_nodes, device=edge_index.device))
+
+
+@_roots_op.register_fake
+def _(edge_index: Tensor, num_nodes: int) -> Tensor:
+    return edge_index.new_empty(num_nodes)

@@ -114,6 +114,9 @@ def matched_pairs(
         >>> matched_pairs(path, torch.tensor([0, 1, 2]), graph, torch.tensor([2]), 4)
         tensor([ True, False,  True])
     """
+    if torch.compiler.is_compiling():
+        out: Tensor = _matched_op(pairs, order, graph, limit, num_nodes)
+        return out
     if runs_numba("pool_mesh", pairs.size(1), pairs, order, graph, limit):
         from pyg_pool.kernels import contraction_numba
 
@@ -166,6 +169,9 @@ def grown_pairs(
         >>> grown_pairs(path, torch.arange(3), graph, torch.tensor([3]), 4, 3)
         tensor([ True,  True, False])
     """
+    if torch.compiler.is_compiling():
+        out: Tensor = _grown_op(pairs, order, graph, limit, num_nodes, max_cluster_size)
+        return out
     from pyg_pool.kernels import contraction_numba
 
     found = contraction_numba.grow(
@@ -203,4 +209,39 @@ def merge_pairs(pairs: Tensor, num_nodes: int) -> tuple[Tensor, int]:
         )
         return torch.from_numpy(found), int(count)
     cluster = connected_components(pairs, num_nodes)
+    if torch.compiler.is_compiling():  # the smallest member of each raises the maximum
+        before = cluster.new_full((1,), -1)
+        new = cluster.cummax(0).values.diff(prepend=before) > 0
+        return cluster, new.nonzero().size(0)
     return cluster, int(cluster.max()) + 1 if num_nodes > 0 else 0
+
+
+# Greedy choices walk from pair to pair: one operation each in a traced graph.
+@torch.library.custom_op("pyg_pool::matched_pairs", mutates_args=())
+def _matched_op(
+    pairs: Tensor, order: Tensor, graph: Tensor, limit: Tensor, num_nodes: int
+) -> Tensor:
+    return matched_pairs(pairs, order, graph, limit, num_nodes)
+
+
+@_matched_op.register_fake
+def _(
+    pairs: Tensor, order: Tensor, graph: Tensor, limit: Tensor, num_nodes: int
+) -> Tensor:
+    return pairs.new_empty(pairs.size(1), dtype=torch.bool)
+
+
+@torch.library.custom_op("pyg_pool::grown_pairs", mutates_args=())
+def _grown_op(
+    pairs: Tensor, order: Tensor, graph: Tensor, limit: Tensor, num_nodes: int,
+    max_cluster_size: int,
+) -> Tensor:  # fmt: skip
+    return grown_pairs(pairs, order, graph, limit, num_nodes, max_cluster_size)
+
+
+@_grown_op.register_fake
+def _(
+    pairs: Tensor, order: Tensor, graph: Tensor, limit: Tensor, num_nodes: int,
+    max_cluster_size: int,
+) -> Tensor:  # fmt: skip
+    return pairs.new_empty(pairs.size(1), dtype=torch.bool)

@@ -100,6 +100,12 @@ def similar_pairs(
         tensor([[0, 1, 0, 1, 2, 3],
                 [0, 0, 1, 1, 2, 3]])
     """
+    if torch.compiler.is_compiling():
+        out: Tensor = _pairs_op(
+            x.detach(), index, num_groups, tau, max_neighbors, window, chunk_size,
+            self_loops,
+        )  # fmt: skip
+        return out
     if x.dtype in (torch.float16, torch.bfloat16):
         x = x.float()
     if tau >= 1.0:  # which rounding may exceed, but no cosine does
@@ -117,6 +123,26 @@ def similar_pairs(
             there = blocks.valid[:, low : low + height]
             rows.append(blocks.ids[:, low : low + height][there])
     return _by_target(torch.cat(ends, 1), torch.cat(rows), x.size(0))
+
+
+# How blocks are cut, and the number of edges, depend on the data.
+@torch.library.custom_op("pyg_pool::similar_pairs", mutates_args=())
+def _pairs_op(
+    x: Tensor, index: Tensor, num_groups: int, tau: float, max_neighbors: int | None,
+    window: int | None, chunk_size: int | None, self_loops: bool,
+) -> Tensor:  # fmt: skip
+    return similar_pairs(
+        x, index, num_groups, tau, max_neighbors=max_neighbors, window=window,
+        chunk_size=chunk_size, self_loops=self_loops,
+    )  # fmt: skip
+
+
+@_pairs_op.register_fake
+def _(
+    x: Tensor, index: Tensor, num_groups: int, tau: float, max_neighbors: int | None,
+    window: int | None, chunk_size: int | None, self_loops: bool,
+) -> Tensor:  # fmt: skip
+    return index.new_empty(2, torch.library.get_ctx().new_dynamic_size())
 
 
 def _blocks(

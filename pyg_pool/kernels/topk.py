@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_batch, check_choice
-from pyg_pool.kernels.dispatch import runs_numba
+from pyg_pool.kernels.dispatch import is_exported, runs_numba
 from pyg_pool.kernels.segment import segment_count, segment_reduce
 from pyg_pool.typing import OptTensor, Rounding
 
@@ -100,6 +100,8 @@ def best_rows(
     """:func:`topk` of input that was checked before."""
     share, count = as_share_or_count(size)
     up = rounding == "ceil"
+    if batch is None and is_exported():  # a count from the shape would be a guard
+        batch = torch.zeros_like(score, dtype=torch.long)
     if batch is None:
         kept = num_kept(score.size(0), share, count, up, min_nodes)
         return rank(score)[:kept]

@@ -186,7 +186,9 @@ class PrimalDualPooling(torch.nn.Module):
         coarse = contract_duals(
             pairs, both, edge_to_dual, x_dual.size(0), selection, self.config
         )
-        if count < x.size(0) or self.dual_self_loops:
+        # A traced graph does not know whether anything was merged.
+        is_new = torch.compiler.is_compiling() or count < x.size(0)
+        if is_new or self.dual_self_loops:
             links = coarse.links(self.config, loops=self.dual_self_loops)
         if batch_dual is None and batch is not None:
             owner = batch.index_select(0, edge_index[0])

@@ -35,8 +35,6 @@ Jump = Literal["cat", "max", "mean", "last"]
 
 CONVS = {"gat": GATLayer, "gcn": GCNLayer, "gin": GINLayer, "gine": GINELayer}
 EDGE_WEIGHTS = ("binary", "cosine")
-# The number of edges depends on the values.
-_untraced_pairs: Any = torch.compiler.disable(similar_pairs)
 
 
 class GLOTOutput(NamedTuple):
@@ -289,11 +287,10 @@ class GLOTAggregation(Aggregation):
 
     def _graph(self, x: Tensor, index: Tensor, size: int) -> Tensor:
         """The token graph."""
-        found: Tensor = _untraced_pairs(
+        return similar_pairs(
             x, index, size, self.tau, max_neighbors=self.max_neighbors,
             window=self.window, chunk_size=self.chunk_size, self_loops=self.self_loops,
         )  # fmt: skip
-        return found
 
     def __repr__(self) -> str:
         names = inspect.signature(type(self)).parameters

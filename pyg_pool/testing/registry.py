@@ -64,9 +64,7 @@ NARROW: dict[str, dict[str, Any]] = {
 # What readouts are documented not to keep, and why.
 TOKEN_GRAPH = "the number of similar pairs depends on the values, and is quadratic"
 READOUT_EXCEPTIONS: dict[str, dict[str, str]] = {
-    "GLOTAggregation": dict.fromkeys(
-        ("compile", "compile_gradients", "host_waits", "memory"), TOKEN_GRAPH
-    ),
+    "GLOTAggregation": dict.fromkeys(("host_waits", "memory"), TOKEN_GRAPH),
 }
 WIDTHS = ("in_channels", "channels")
 

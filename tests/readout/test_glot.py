@@ -244,14 +244,6 @@ def test_compiles_with_given_edges(conv: str) -> None:
     torch._dynamo.reset()
 
 
-@pytest.mark.filterwarnings("ignore:The .grad attribute")  # read by torch itself
-def test_compiles_around_the_graph() -> None:
-    readout, x = GLOTAggregation(4, 8, num_layers=1), torch.randn(9, 4)
-    found = torch.compile(readout, backend="eager")(x, dim_size=1)
-    assert_close(found, readout(x))
-    torch._dynamo.reset()
-
-
 def plain(in_channels: int, out_channels: int) -> SAGE:
     return SAGE(in_channels, out_channels)
 
