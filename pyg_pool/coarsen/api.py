@@ -145,7 +145,8 @@ def coarsen(
         >>> coarsen(ring, num_clusters=4, symmetrize="sum").size
         tensor([3, 4, 3, 2])
     """
-    source = as_graph(graph, edge_weight, size, symmetrize, duplicates)
+    threads = Threads(num_threads)
+    source = as_graph(graph, edge_weight, size, symmetrize, duplicates, threads)
     sizes = target_sizes(source.num_nodes, ratio, num_clusters, levels)
     check_choice("coarsen", "method", method, get_args(Method))
     check_choice("coarsen", "preset", preset, PRESETS)
@@ -158,7 +159,7 @@ def coarsen(
     job = Job(source, state, recipe, limits, sizes)
     options = {"method": method, "preset": preset, "seed": seed, "sizes": sizes}
     watch, done = Progress(progress), list[Array]()
-    with Threads(num_threads) as threads:
+    with threads:
         try:
             kept = _run(job, threads, watch, done)
         except KeyboardInterrupt:

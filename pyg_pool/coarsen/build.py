@@ -25,6 +25,7 @@ from pyg_pool.coarsen.graph_numba import (
     merge_duplicates,
     transpose,
 )
+from pyg_pool.coarsen.threads import Threads
 from pyg_pool.errors import check_choice
 
 __all__ = ["coarse_graph", "graph_from_edges", "graph_from_rows"]
@@ -95,6 +96,7 @@ def graph_from_rows(
     *,
     symmetrize: Symmetrize = "error",
     duplicates: Duplicates = "sum",
+    threads: Threads | None = None,
 ) -> Graph:
     """Builds a graph from compressed rows, without a copy where they are clean.
 
@@ -104,6 +106,7 @@ def graph_from_rows(
         weight: Weight of each entry; ``None`` for ones.
         symmetrize: As in :func:`graph_from_edges`.
         duplicates: As in :func:`graph_from_edges`.
+        threads: Threads that look at the rows; one if left out.
 
     Raises:
         ValueError: If ids, weights or directions do not fit.
@@ -112,7 +115,7 @@ def graph_from_rows(
     if weight.size and (weight == 1).all():
         weight = NONE
     indptr = np.asarray(indptr).astype(np.int64, copy=False)
-    clean, inside, total, bad = check_rows(indptr, indices, weight)
+    clean, inside, total, bad = _checked(indptr, indices, weight, threads)
     if not inside:
         raise ValueError(
             f"coarsen got column ids {indices.min()} to {indices.max()} for "
@@ -134,6 +137,21 @@ def graph_from_rows(
         symmetrize=symmetrize,
         duplicates=duplicates,
     )
+
+
+def _checked(
+    indptr: Array, indices: Array, weight: Array, threads: Threads | None
+) -> tuple[bool, bool, int, int]:
+    """What :func:`check_rows` finds in all rows."""
+    threads = threads or Threads(1)
+    rows = (indptr, indices, weight)
+    found = threads.map(
+        lambda part: check_rows(part, *rows), threads.ranges(indptr.size - 1)
+    )
+    bad = [place for *_, place in found if place >= 0]
+    total = sum(int(part) for _, _, part, _ in found) % 2**64
+    clean, inside = (all(each[i] for each in found) for i in (0, 1))
+    return clean, inside, total, min(bad, default=-1)
 
 
 def _facts(rows: int, loops: int, duplicates: int) -> dict[str, int]:
@@ -180,7 +198,7 @@ def _sorted(
 
 def _symmetric(graph: Graph, how: str) -> Graph:
     """The graph with both directions of each edge, or an error."""
-    clean, _, total, _ = check_rows(graph.indptr, graph.indices, graph.weight)
+    clean, _, total, _ = _checked(graph.indptr, graph.indices, graph.weight, None)
     if clean and total == 0:
         return graph
     turned = _empty_rows(graph.indices, graph.num_nodes, graph.indices.dtype, NONE)

@@ -8,15 +8,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyg_pool.coarsen.contract_numba import contract_range, members
+from pyg_pool.coarsen.contract_numba import (
+    contract_range,
+    inner_sums,
+    members,
+    pull,
+)
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
 
-__all__ = ["contract"]
+__all__ = ["cluster_sums", "contract"]
 
 Array = NDArray[Any]
-# Entries that one piece of work reads at most, single nodes of more apart.
-PIECE = 1 << 21
+# Entries that one piece of work of a thread reads at least.
+PIECE = 1024
+# Entries that are gathered ahead.
+AHEAD = 1024
 
 
 def contract(state: State, label: Array, size: int, threads: Threads) -> State:
@@ -36,38 +43,54 @@ def contract(state: State, label: Array, size: int, threads: Threads) -> State:
     mass = np.bincount(label, weights=state.mass, minlength=size)
     length = np.zeros(size, dtype=np.int64)
     parts = _pieces(before, threads.count)
+    # Room for every entry; what is not written takes no memory. One more is looked at.
+    indices = np.empty(before[-1] + 1, dtype=label.dtype)
+    value = np.empty(before[-1] + 1, dtype=np.float32)
+    room = max(int(np.diff(before).max(initial=0)), AHEAD)
     store = threading.local()
-    room = max((before[b] - before[a] for a, b in parts), default=0)
 
-    def work(part: tuple[int, int]) -> tuple[Array, Array]:
-        if not hasattr(store, "mark"):
-            store.mark = np.zeros(size, dtype=np.int32)
-            store.index = np.empty(room, dtype=label.dtype)
-            store.value = np.empty(room, dtype=np.float32)
-        out = (store.index, store.value)
-        used = contract_range(
-            part, rows, label, (order, start), store.mark, out, length, own
+    def work(part: tuple[int, int]) -> int:
+        if not hasattr(store, "work"):
+            total, near = np.zeros(size, np.float32), np.empty(room, label.dtype)
+            store.work = (total, near, np.empty(room, np.float32))
+        out = (indices[before[part[0]] :], value[before[part[0]] :])
+        ends = (order, start, before)
+        return int(
+            contract_range(part, rows, label, ends, store.work, out, length, own)
         )
-        return store.index[:used].copy(), store.value[:used].copy()
 
-    pieces = threads.map(work, parts)
+    place = 0
+    for part, used in zip(parts, threads.map(work, parts), strict=True):
+        source = before[part[0]]
+        if source > place:
+            pull(indices, value, source, used, place)
+        place += used
     indptr = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(length, out=indptr[1:])
-    indices = np.empty(indptr[-1], dtype=label.dtype)
-    value = np.empty(indptr[-1], dtype=np.float32)
-    place = 0
-    for number, (index, weight) in enumerate(pieces):
-        indices[place : place + index.size] = index
-        value[place : place + index.size] = weight
-        place += index.size
-        pieces[number] = (index[:0], weight[:0])
-    return State(indptr, indices, value, np.empty(0, np.float32), own, mass)
+    entries = (indices[:place], value[:place])
+    return State(indptr, *entries, np.empty(0, np.float32), own, mass)
+
+
+def cluster_sums(
+    state: State, label: Array, size: int, threads: Threads
+) -> tuple[Array, Array]:
+    """``q_kk`` and ``c_k`` of every cluster, without the similarities between them."""
+    rows = (state.indptr, state.indices, state.value, state.scale)
+    own: Array = np.empty(label.size)
+    threads.map(
+        lambda part: inner_sums(part, rows, label, own), threads.ranges(label.size)
+    )
+    own += state.own
+    own = np.bincount(label, weights=own, minlength=size)
+    return own, np.bincount(label, weights=state.mass, minlength=size)
 
 
 def _pieces(before: Array, threads: int) -> list[tuple[int, int]]:
-    """Ranges of clusters with at most ``PIECE`` entries, or one cluster."""
+    """Ranges of clusters with about equally many entries, a few for each thread."""
     size = before.size - 1
-    step = PIECE if threads == 1 else max(min(PIECE, before[-1] // (4 * threads)), 1024)
+    if threads == 1:
+        return [(0, size)] if size else []
+    step = max(before[-1] // (4 * threads), PIECE)
     out, first = [], 0
     while first < size:
         last = int(np.searchsorted(before, before[first] + step, side="right")) - 1

@@ -17,24 +17,22 @@ Rows = tuple[Array, Array, Array, Array]
 
 
 @njit(nogil=True, cache=True)
-def inner_sums(rows: Rows, label: Array, own: Array) -> None:
-    """Adds to ``own`` the entries inside each cluster, both directions."""
+def inner_sums(bounds: tuple[int, int], rows: Rows, label: Array, inner: Array) -> None:
+    """Similarity of each node to the others of its cluster, into ``inner``."""
     indptr, indices, value, scale = rows
-    for i in range(indptr.size - 1):
+    weighted, scaled = value.size > 0, scale.size > 0
+    for i in range(bounds[0], bounds[1]):
         k = label[i]
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if label[j] == k:
-                w = 1.0
-                if value.size > 0:
-                    w = np.float64(value[e])
-                if scale.size > 0:
-                    w *= scale[j]
-                total += w
-        if scale.size > 0:
-            total *= scale[i]
-        own[k] += total
+        total: Any = 0.0
+        for e in range(np.uintp(indptr[i]), np.uintp(indptr[i + 1])):
+            j = np.uintp(indices[e])
+            w = 1.0
+            if weighted:
+                w = np.float64(value[e])
+            if scaled:
+                w *= scale[j]
+            total += w if label[j] == k else 0.0
+        inner[i] = total * scale[i] if scaled else total
 
 
 @njit(nogil=True, cache=True)
@@ -82,50 +80,105 @@ def members(label: Array, indptr: Array, order: Array, start: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
+def gather(
+    members: Array,
+    rows: Rows,
+    label: Array,
+    near: Array,
+    weight: Array,
+    ascending: bool,
+) -> np.uintp:
+    """Clusters and weights along the rows of some nodes, one after the other."""
+    indptr, indices, value, scale = rows
+    weighted, scaled = value.size > 0, scale.size > 0
+    count, one = np.uintp(0), np.float32(1.0)
+    run = ascending and members[members.size - 1] - members[0] == members.size - 1
+    if run and not scaled:
+        first = np.uintp(indptr[members[0]])
+        last = np.uintp(indptr[members[members.size - 1] + 1])
+        for e in range(first, last):
+            near[e - first] = label[np.uintp(indices[e])]
+        if weighted:
+            for e in range(first, last):
+                weight[e - first] = value[e]
+        return last - first
+    for t in range(members.size):
+        i = np.uintp(members[t])
+        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
+        for e in range(first, last):
+            near[count + e - first] = label[np.uintp(indices[e])]
+        if weighted:
+            for e in range(first, last):
+                weight[count + e - first] = value[e]
+        if scaled:
+            for e in range(first, last):
+                w = weight[count + e - first] if weighted else one
+                weight[count + e - first] = w * scale[i] * scale[np.uintp(indices[e])]
+        count += last - first
+    return count
+
+
+@njit(nogil=True, cache=True)
 def contract_range(
     bounds: tuple[int, int],
     rows: Rows,
     label: Array,
-    sorted_nodes: tuple[Array, Array],
-    mark: Array,
+    sorted_nodes: tuple[Array, Array, Array],
+    work: tuple[Array, Array, Array],
     out: tuple[Array, Array],
     length: Array,
     own: Array,
 ) -> int:
     """Rows of the coarse nodes ``bounds[0]`` to ``bounds[1]``; returns their entries.
 
-    ``mark[k]`` is where cluster ``k`` was put last, trusted only if it stands there, so
-    it never needs to be cleared.
+    ``work`` is one zero for each cluster, zero again afterwards, and room for the
+    clusters and weights along the rows of some coarse nodes. These are gathered ahead,
+    so that no branch waits for memory; a first touch of a cluster is seen by its zero.
     """
-    indptr, indices, value, scale = rows
-    order, start = sorted_nodes
-    out_index, out_value = out
-    weighted, scaled = value.size > 0, scale.size > 0
-    place = 0
-    for k in range(bounds[0], bounds[1]):
-        begin = place
-        inside: Any = 0.0
-        for t in range(start[k], start[k + 1]):
-            i = order[t]
-            for e in range(indptr[i], indptr[i + 1]):
-                j = indices[e]
-                w = np.float32(1.0)
-                if weighted:
-                    w = value[e]
-                if scaled:
-                    w *= scale[i] * scale[j]
-                other = label[j]
-                if other == k:
-                    inside += w
-                    continue
-                p = mark[other]
-                if begin <= p < place and out_index[p] == other:
-                    out_value[p] += w
-                else:
-                    mark[other] = place
-                    out_index[place] = other
-                    out_value[place] = w
-                    place += 1
-        own[k] += inside
-        length[k] = place - begin
+    order, start, before = sorted_nodes
+    total, near, weight = work
+    index, value = out
+    plain = rows[2].size == 0 and rows[3].size == 0
+    place: Any = np.uintp(0)
+    one = np.float32(1.0)
+    first = bounds[0]
+    while first < bounds[1]:
+        last = first + 1
+        while last < bounds[1] and before[last + 1] - before[first] <= near.size:
+            last += 1
+        some = order[start[first] : start[last]]
+        size = gather(some, rows, label, near, weight, False)
+        none = 0
+        for p in range(size):
+            none += total[np.uintp(near[p])] != 0
+        own[first] += none
+        for k in range(first, last):
+            begin = place
+            count = place
+            at, end = before[k] - before[first], before[k + 1] - before[first]
+            for p in range(np.uintp(at), np.uintp(end)):
+                other = np.uintp(near[p])
+                s = total[other]
+                index[count] = other
+                count += np.uintp(s == 0)
+                total[other] = s + (one if plain else weight[p])
+            own[k] += total[k]
+            total[k] = 0
+            for p in range(begin, count):
+                other = np.uintp(index[p])
+                s = total[other]
+                total[other] = 0
+                index[place] = other
+                value[place] = s
+                place += np.uintp(s != 0)
+            length[k] = place - begin
+        first = last
     return place
+
+
+@njit(nogil=True, cache=True)
+def pull(index: Array, value: Array, source: int, count: int, place: int) -> None:
+    """Moves entries to an earlier place of the same arrays."""
+    for e in range(count):
+        index[place + e] = index[source + e]
+        value[place + e] = value[source + e]

@@ -8,7 +8,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyg_pool.coarsen.contract_numba import Rows
-from pyg_pool.coarsen.refine_numba import Pair, Triple, decide, move
+from pyg_pool.coarsen.propose_numba import Pair, Triple
+from pyg_pool.coarsen.refine_numba import decide, move
 
 Array = NDArray[Any]
 

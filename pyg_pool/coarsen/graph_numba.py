@@ -123,45 +123,60 @@ def has_duplicates(indptr: Array, indices: Array) -> bool:
 
 @njit(nogil=True, cache=True)
 def check_rows(
-    indptr: Array, indices: Array, weight: Array
+    bounds: tuple[int, int], indptr: Array, indices: Array, weight: Array
 ) -> tuple[bool, bool, np.uint64, int]:
-    """Reads all edges once.
+    """Reads the edges of some rows once.
+
+    With two hashes g and h of the nodes, the sum of ``w (h_i g_j - g_i h_j)`` over all
+    edges is 0 where they are symmetric, and else is 0 by a rare chance only.
 
     Returns:
-        Whether rows are sorted without repeats and loops, whether ids are in range, a
-        sum that is 0 where the edges are symmetric (and else is 0 by a chance of one
-        in 2^64), and the first edge of a negative or no finite weight, or -1.
+        Whether rows are sorted without repeats and loops, whether ids are in range,
+        that sum, and the first edge of a negative or no finite weight, or -1.
     """
     n = indptr.size - 1
-    clean, bad = True, -1
+    bad: Any = -1
+    dirty = 0
     total = np.uint64(0)
     weighted = weight.size > 0
-    one = np.uint64(0x9E3779B97F4A7C15)
-    two = np.uint64(0xBF58476D1CE4E5B9)
-    three = np.uint64(0x94D049BB133111EB)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if j < 0 or j >= n:
-                return False, False, total, bad
-            if j == i or (e > indptr[i] and j <= indices[e - 1]):
-                clean = False
-            low = np.uint64(min(i, j))
-            high = np.uint64(max(i, j))
-            key = low * one + (high + one) * two
+    for i in range(bounds[0], bounds[1]):
+        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + 1])
+        before = np.int64(-1)
+        g_sum, h_sum = np.uint64(0), np.uint64(0)
+        for e in range(first, last):
+            j = np.int64(indices[e])
+            dirty += (j <= before) | (j == i)
+            before = max(j, before)
             if weighted:
                 w = weight[e]
                 if not (w >= 0 and w < np.inf) and bad < 0:
-                    bad = e
-                key += np.uint64(np.int64(w * 1048576.0)) * three
-            key = (key ^ (key >> np.uint64(30))) * two
-            key = (key ^ (key >> np.uint64(27))) * three
-            key ^= key >> np.uint64(31)
-            if i < j:
-                total += key
-            elif i > j:
-                total -= key
-    return clean, True, total, bad
+                    bad = np.int64(e)
+                fixed = np.uint64(np.int64(w * 1048576.0))
+                g, h = node_hashes(np.uint64(j))
+                g_sum += fixed * g
+                h_sum += fixed * h
+            else:
+                g, h = node_hashes(np.uint64(j))
+                g_sum += g
+                h_sum += h
+        if dirty and first < last:
+            for e in range(first, last):
+                if indices[e] < 0 or indices[e] >= n:
+                    return False, False, total, bad
+        elif before >= n:
+            return False, False, total, bad
+        g, h = node_hashes(np.uint64(i))
+        total += h * g_sum - g * h_sum
+    return dirty == 0, True, total, bad
+
+
+@njit(nogil=True, cache=True, inline="always")
+def node_hashes(i: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Two numbers for a node that look random."""
+    key = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    key ^= key >> np.uint64(32)
+    g = key * np.uint64(0xBF58476D1CE4E5B9)
+    return g ^ (g >> np.uint64(29)), key * key
 
 
 @njit(nogil=True, cache=True)

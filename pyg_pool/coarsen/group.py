@@ -26,6 +26,8 @@ Array = NDArray[Any]
 FREE, ANCHOR, KEPT = 0, 1, 2
 # A round that merges less than this share of the nodes is the last one.
 LEAST = 0.02
+# Entries that are gathered ahead.
+AHEAD = 1024
 
 
 @dataclass(eq=False)
@@ -125,26 +127,45 @@ def _pair(
     cost = np.full(size, np.inf, dtype=np.float32)
     first, first_cost = best, cost
     parts = threads.ranges(size)
+    room = max(int(np.diff(state.indptr).max(initial=0)), AHEAD)
+    wishes = (float(limits.cap), seed)
 
-    def work(part: tuple[int, int]) -> None:
-        best_partners(
-            part, rows, record, limits.lock, best, cost, float(limits.cap), seed
-        )
+    def look(part: tuple[int, int]) -> None:
+        work = (np.empty(room, np.float32), np.empty(AHEAD, np.int64))
+        best_partners(part, rows, record, limits.lock, best, cost, *wishes, work)
+
+    def agree(part: tuple[int, int]) -> Array:
+        return mutual_pairs(part, best, record)
+
+    def merge(pairs: Array) -> None:
+        merge_pairs(pairs, best, record, groups)
 
     for turn in range(rounds):
         if need <= 0:
             break
-        threads.map(work, parts)
+        threads.map(look, parts)
         if turn == 0:
             first, first_cost = best.copy(), cost.copy()
-        pairs = mutual_pairs(best, record)
-        if pairs.size > need:
-            pairs = pairs[np.argsort(cost[pairs], kind="stable")[:need]]
-        merge_pairs(pairs, best, record, groups)
-        need -= pairs.size
-        if pairs.size < LEAST * size:
+        pairs = threads.map(agree, parts)
+        count = sum(some.size for some in pairs)
+        if count > need:
+            flat = np.concatenate(pairs)
+            pairs = [flat[cheapest(cost[flat], need)]]
+            count = need
+        threads.map(merge, pairs)
+        need -= count
+        if count < LEAST * size:
             break
     return first, first_cost, need
+
+
+def cheapest(cost: Array, count: int) -> Array:
+    """Places of the lowest costs, the first ones on ties, by place."""
+    limit = np.partition(cost, count - 1)[count - 1]
+    below = cost < limit
+    rest = count - int(np.count_nonzero(below))
+    below[np.flatnonzero(cost == limit)[:rest]] = True
+    return np.flatnonzero(below)
 
 
 def _join(

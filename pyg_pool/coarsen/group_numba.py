@@ -18,16 +18,6 @@ from pyg_pool.coarsen.contract_numba import Rows
 Array = NDArray[Any]
 
 
-@njit(nogil=True, cache=True, inline="always")
-def tie_value(i: int, j: int, seed: int) -> np.uint64:
-    """A number for an unordered pair, the same from both ends."""
-    low, high = np.uint64(min(i, j)), np.uint64(max(i, j))
-    key = low * np.uint64(0x9E3779B97F4A7C15) + np.uint64(seed)
-    key ^= (high + np.uint64(1)) * np.uint64(0xBF58476D1CE4E5B9)
-    key = (key ^ (key >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
-    return key ^ (key >> np.uint64(31))
-
-
 @njit(nogil=True, cache=True)
 def best_partners(
     bounds: tuple[int, int],
@@ -38,67 +28,121 @@ def best_partners(
     cost: Array,
     cap: float,
     seed: int,
+    work: tuple[Array, Array],
 ) -> None:
     """The neighbour of least merge cost of each free node; larger hash on ties.
 
-    A partner found earlier that is still free stays the best one.
+    A partner found earlier that is still free stays the best one. ``work`` has room for
+    the costs along the rows of some nodes, computed ahead of what branches on them, and
+    for these nodes.
     """
+    indptr = rows[0]
+    price, nodes = work
+    limited = lock.size > 0 or cap < np.inf
+    none, i = np.float32(np.inf), bounds[0]
+    while i < bounds[1]:
+        count, room = 0, price.size
+        while i < bounds[1] and count < nodes.size:
+            b = best[i]
+            if record[i, 1] < none and (b < 0 or record[b, 1] == none):
+                room -= indptr[i + 1] - indptr[i]
+                if room < 0 and count > 0:
+                    break
+                nodes[count] = i
+                count += 1
+            i += 1
+        merge_costs(nodes[:count], rows, record, price)
+        if limited:
+            forbid(nodes[:count], rows, record, lock, cap, price)
+        choose(nodes[:count], rows, price, seed, best, cost)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def merge_costs(nodes: Array, rows: Rows, record: Array, price: Array) -> None:
+    """Cost of merging along the rows of some nodes, one after the other."""
     indptr, indices, value, scale = rows
-    weighted, scaled, locked = value.size > 0, scale.size > 0, lock.size > 0
-    capped = cap < np.inf
+    weighted, scaled = value.size > 0, scale.size > 0
     two = np.float32(2.0)
-    for i in range(bounds[0], bounds[1]):
+    place = np.uintp(0)
+    for t in range(nodes.size):
+        i = np.uintp(nodes[t])
         s_i, c_i = record[i, 1], record[i, 0]
-        if s_i == np.inf:
-            continue
-        if best[i] >= 0 and record[best[i], 1] < np.inf:
-            continue
-        found: Any = np.int64(-1)
-        least = np.float32(np.inf)
-        tie, has_tie = np.uint64(0), False
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
+        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
+        factor = two * scale[i] if scaled else two
+        for e in range(first, last):
+            j = np.uintp(indices[e])
             c_j = record[j, 0]
-            w = np.float32(1.0)
+            w = factor
             if weighted:
-                w = value[e]
+                w *= value[e]
             if scaled:
-                w *= scale[i] * scale[j]
-            w = (s_i * c_j + record[j, 1] * c_i - two * w) / (c_i + c_j)
-            if w > least or w == np.inf:
-                continue
-            if locked and lock[i] > 0 and lock[j] > 0:
-                continue
-            if capped and c_i + c_j > cap:
-                continue
-            if w < least:
-                found, least, has_tie = j, w, False
-                continue
-            if not has_tie:
-                tie, has_tie = tie_value(i, found, seed), True
-            other = tie_value(i, j, seed)
-            if other > tie:
-                found, tie = j, other
+                w *= scale[j]
+            w = (s_i * c_j + record[j, 1] * c_i - w) / (c_i + c_j)
+            price[place + e - first] = w
+        place += last - first
+
+
+@njit(nogil=True, cache=True)
+def choose(
+    nodes: Array, rows: Rows, price: Array, seed: int, best: Array, cost: Array
+) -> None:
+    """The neighbour of least cost of each node, or -1; without branches on costs."""
+    indptr, indices = rows[0], rows[1]
+    key, zero = np.uint64(seed), np.uint64(0)
+    none = np.float32(np.inf)
+    place = np.uintp(0)
+    for t in range(nodes.size):
+        i = np.uintp(nodes[t])
+        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
+        found: Any = np.int64(-1)
+        least, tie = none, zero
+        for e in range(first, last):
+            j = indices[e]
+            w = price[place + e - first]
+            other = tie_value(i, np.uint64(j), key)
+            better = (w < least) | ((w == least) & (other > tie) & (w < none))
+            least = w if better else least
+            tie = other if better else tie
+            found = np.int64(j) if better else found
+        place += last - first
         best[i] = found
         cost[i] = least
 
 
+@njit(nogil=True, cache=True, inline="always")
+def tie_value(i: np.uint64, j: np.uint64, seed: np.uint64) -> np.uint64:
+    """A number for an unordered pair, the same from both ends."""
+    return ((i ^ j) + seed) * np.uint64(0x9E3779B97F4A7C15)
+
+
 @njit(nogil=True, cache=True)
-def mutual_pairs(best: Array, record: Array) -> Array:
+def forbid(
+    nodes: Array, rows: Rows, record: Array, lock: Array, cap: float, price: Array
+) -> None:
+    """Takes out the partners that limits exclude."""
+    indptr, indices = rows[0], rows[1]
+    place = 0
+    for t in range(nodes.size):
+        i = nodes[t]
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            locked = lock.size > 0 and lock[i] > 0 and lock[j] > 0
+            if locked or record[i, 0] + record[j, 0] > cap:
+                price[place] = np.inf
+            place += 1
+
+
+@njit(nogil=True, cache=True)
+def mutual_pairs(bounds: tuple[int, int], best: Array, record: Array) -> Array:
     """Lower nodes of the pairs of free nodes that are each other's best."""
+    out = np.empty((bounds[1] - bounds[0]), best.dtype)
     count = 0
-    for i in range(best.size):
-        j = best[i]
-        if j > i and best[j] == i and record[i, 1] < np.inf:
-            count += 1
-    out = np.empty(count, np.int64)
-    count = 0
-    for i in range(best.size):
+    for i in range(bounds[0], bounds[1]):
         j = best[i]
         if j > i and best[j] == i and record[i, 1] < np.inf:
             out[count] = i
             count += 1
-    return out
+    return out[:count].copy()
 
 
 @njit(nogil=True, cache=True)
@@ -199,4 +243,18 @@ def number_groups(group: Array, label: Array) -> int:
             number[root] = count
             count += 1
         label[i] = number[root]
+    return count
+
+
+@njit(nogil=True, cache=True)
+def number_by_first(label: Array, bound: int, out: Array) -> int:
+    """Labels below ``bound`` renumbered by first member; returns their number."""
+    number = np.full(bound, -1, np.int64)
+    count = 0
+    for i in range(label.size):
+        k = label[i]
+        if number[k] < 0:
+            number[k] = count
+            count += 1
+        out[i] = number[k]
     return count

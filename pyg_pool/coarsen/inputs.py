@@ -18,6 +18,7 @@ from pyg_pool.coarsen.build import (
     graph_from_rows,
 )
 from pyg_pool.coarsen.graph import Graph
+from pyg_pool.coarsen.threads import Threads
 from pyg_pool.errors import check_edges
 
 __all__ = ["as_graph", "target_sizes"]
@@ -31,6 +32,7 @@ def as_graph(
     size: int | None = None,
     symmetrize: Symmetrize = "error",
     duplicates: Duplicates = "sum",
+    threads: Threads | None = None,
 ) -> Graph:
     """The graph behind ``edge_index``, a ``Data``, a sparse matrix, or a path.
 
@@ -40,6 +42,7 @@ def as_graph(
         size: Number of nodes, where isolated nodes come last.
         symmetrize: See :func:`coarsen`.
         duplicates: See :func:`coarsen`.
+        threads: Threads that check the rows of a matrix; one if left out.
 
     Raises:
         TypeError: If it is none of these.
@@ -72,7 +75,8 @@ def as_graph(
                 f"coarsen got a matrix of shape {list(rows.shape)}, expected a square "
                 f"adjacency; pass the graph's own matrix."
             )
-        return graph_from_rows(rows.indptr, rows.indices, rows.data, **how)
+        parts = (rows.indptr, rows.indices, rows.data)
+        return graph_from_rows(*parts, threads=threads, **how)
     if isinstance(graph, Tensor) and graph.layout == torch.strided:
         index = check_edges("coarsen", graph.detach().cpu(), edge_weight, size)
         weight = None if edge_weight is None else edge_weight.detach().cpu().view(-1)

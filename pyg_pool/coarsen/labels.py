@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyg_pool.coarsen.group_numba import number_by_first
 from pyg_pool.errors import PygPoolWarning
 
 __all__ = ["checked", "compact"]
@@ -17,10 +18,9 @@ Array = NDArray[Any]
 
 def compact(label: Array) -> Array:
     """Labels 0..n-1, numbered by first member."""
-    _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
-    return rank[inverse.ravel()] if label.size else np.empty(0, np.int64)
+    out = np.empty(label.size, dtype=np.int64)
+    number_by_first(label, int(label.max(initial=-1)) + 1, out)
+    return out
 
 
 def checked(owner: str, label: Any, num_nodes: int) -> tuple[Array, int]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pyg_pool.coarsen.contract import contract
+from pyg_pool.coarsen.contract import cluster_sums, contract
 from pyg_pool.coarsen.group import Limits, group
 from pyg_pool.coarsen.progress import Progress
 from pyg_pool.coarsen.refine import Clusters, refine
@@ -44,7 +44,7 @@ class Preset:
 PRESETS = {
     "fast": Preset(1, 0, 1),
     "balanced": Preset(1, 1, 2),
-    "best": Preset(3, 2, 4),
+    "best": Preset(3, 2, 5),
 }
 
 
@@ -58,7 +58,7 @@ class Levels:
     def project(self, label: Array) -> Array:
         """Labels of the coarsest nodes, handed down to the finest ones."""
         for step in reversed(self.labels):
-            label = label[step]
+            label = label.take(step)
         return label
 
 
@@ -103,10 +103,21 @@ def multilevel(
             break
         lock = coarse_lock(lock, label, size)
         levels.labels.append(label)
-        levels.states.append(contract(last, label, size, threads))
+        if size > target:
+            levels.states.append(contract(last, label, size, threads))
+        else:
+            levels.states.append(_unlinked(last, label, size, threads))
         progress.merged(levels.states[-1].num_nodes, levels)
     _refine_all(levels, effort, limits, threads, progress, points)
     return levels.project(np.arange(levels.states[-1].num_nodes))
+
+
+def _unlinked(state: State, label: Array, size: int, threads: Threads) -> State:
+    """The coarsest level: nothing asks for the similarities between its nodes."""
+    none = state.value[:0]
+    start = np.zeros(size + 1, dtype=np.int64)
+    sums = cluster_sums(state, label, size, threads)
+    return State(start, state.indices[:0], none, none, *sums)
 
 
 def _refine_all(
@@ -129,7 +140,7 @@ def _refine_all(
     label = np.arange(coarsest.num_nodes, dtype=coarsest.indices.dtype)
     while levels.labels:
         here = states.pop()
-        label = label[levels.labels[-1]]
+        label = label.take(levels.labels[-1])
         coordinates.pop()
         locks.pop()
 

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyg_pool.coarsen.contract import cluster_sums
 from pyg_pool.coarsen.state import State, plain_state
+from pyg_pool.coarsen.threads import Threads
 
 __all__ = ["association", "move_cost", "objective", "theorem"]
 
@@ -24,13 +26,7 @@ Array = NDArray[Any]
 
 def cluster_terms(state: State, label: Array, size: int) -> tuple[Array, Array]:
     """``q_kk`` and ``c_k`` of every cluster."""
-    from pyg_pool.coarsen.contract_numba import inner_sums
-
-    own = np.bincount(label, weights=state.own, minlength=size)
-    mass = np.bincount(label, weights=state.mass, minlength=size)
-    rows = (state.indptr, state.indices, state.value, state.scale)
-    inner_sums(rows, label, own)
-    return own, mass
+    return cluster_sums(state, label, size, Threads(1))
 
 
 def objective(state: State, label: Array, num_clusters: int) -> float:

@@ -158,11 +158,11 @@ def edge_figures(coarsening: Coarsening) -> tuple[float, float]:
 
     graph, n = coarsening.source, coarsening.num_clusters
     label = coarsening.cluster.numpy()
-    inside = np.zeros(n)
+    inside = np.empty(label.size)
+    rows = (graph.indptr, graph.indices, graph.weight, graph.weight[:0])
+    inner_sums((0, label.size), rows, label, inside)
     if graph.loop.size:
-        inside += np.bincount(label, weights=graph.loop, minlength=n)
-    rows = (graph.indptr, graph.indices, graph.weight, np.empty(0))
-    inner_sums(rows, label, inside)
+        inside += graph.loop
     degree = graph.degree()
     total = float(degree.sum())
     if total == 0:

@@ -13,16 +13,21 @@ from numpy.typing import NDArray
 
 from pyg_pool.coarsen.exact_numba import sweep_exact
 from pyg_pool.coarsen.group import FREE, KEPT, Limits
-from pyg_pool.coarsen.refine_numba import apply, propose, spread, sweep_blocks
+from pyg_pool.coarsen.propose_numba import propose
+from pyg_pool.coarsen.refine_numba import apply, spread, sweep_blocks
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
 
 __all__ = ["Clusters", "refine"]
 
 Array = NDArray[Any]
+Report = Callable[[int, int], None]
 # Below this many nodes one follows the other; above, blocks are proposed in parallel.
 SEQUENTIAL = 4096
-BLOCK = 4096
+# At most so many blocks, of so many nodes at least.
+BLOCKS, BLOCK = 16, 4096
+# Entries that are gathered ahead.
+AHEAD = 1024
 ENOUGH = 1e-3
 # Up to this many pairs of a node and a cluster, all are looked at.
 WIDE = 1 << 18
@@ -56,7 +61,7 @@ def refine(
     threads: Threads,
     *,
     points: Array | None = None,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> None:
     """Moves nodes of a level to better clusters; ``label`` and sums are overwritten.
 
@@ -84,31 +89,12 @@ def refine(
     record[:, 1] = clusters.own / clusters.mass
     points = np.empty((0, 0)) if points is None else points
     is_plain = limits.lock.size == 0 and not limits.connected and points.size == 0
-    sweep = _blocks if is_plain and size >= SEQUENTIAL else _exact
-    active = np.ones(size, dtype=np.uint8)
-    for turn in range(sweeps):
-        moved = np.zeros(size, dtype=np.uint8)
-        count = sweep(
-            rows,
-            label,
-            (state.mass, state.own),
-            cluster,
-            record,
-            active,
-            moved,
-            limits,
-            (points, clusters.means),
-            threads,
-        )
-        if report is not None:
-            report(turn, count)
-        if count <= ENOUGH * size or turn + 1 == sweeps:
-            break
-        if size * clusters.mass.size <= WIDE:
-            continue
-        active = np.zeros(size, dtype=np.uint8)
-        mark = partial(spread, rows=rows, moved=moved, active=active)
-        threads.map(mark, threads.ranges(size))
+    sums = ((state.mass, state.own), cluster, record)
+    if is_plain and size >= SEQUENTIAL:
+        _blocks(rows, label, *sums, float(limits.cap), sweeps, threads, report)
+    else:
+        means = (points, clusters.means)
+        _exact(rows, label, *sums, limits, means, sweeps, threads, report)
 
 
 def _work(rows: Any, clusters: int, label: Array) -> tuple[Array, Array, Array]:
@@ -125,41 +111,36 @@ def _exact(
     node: Any,
     cluster: Any,
     record: Array,
-    active: Array,
-    moved: Array,
     limits: Limits,
     means: tuple[Array, Array],
+    sweeps: int,
     threads: Threads,
-) -> int:
-    """One node after the other."""
-    size = label.size
-    lock = limits.lock
+    report: Report | None,
+) -> None:
+    """Sweeps over one node after the other, with all restrictions."""
+    size, lock = label.size, limits.lock
     fixed = (lock != FREE).astype(np.uint8) if lock.size else lock
     blocked = np.zeros(cluster[0].size if lock.size else 0, dtype=np.uint8)
     if lock.size:
         blocked[label[lock == KEPT]] = 1
     room = size if limits.connected else 0
-    wide = not limits.connected and size * cluster[0].size <= WIDE
+    small = size * cluster[0].size <= WIDE
+    wide = not limits.connected and small
     search = (np.zeros(room, np.int64), np.zeros(room, np.int64))
     cap, work = float(limits.cap), _work(rows, cluster[0].size, label)
-    return int(
-        sweep_exact(
-            rows,
-            label,
-            node,
-            cluster,
-            record,
-            active,
-            fixed,
-            blocked,
-            cap,
-            wide,
-            means,
-            work,
-            search,
-            moved,
-        )
-    )
+    sweep: Callable[..., int] = sweep_exact
+    parts = (rows, label, node, cluster, record)
+    wishes = (fixed, blocked, cap, wide, means, work, search)
+    active = np.ones(size, dtype=np.uint8)
+    for turn in range(sweeps):
+        moved = np.zeros(size, dtype=np.uint8)
+        count = int(sweep(*parts, active, *wishes, moved))
+        if _is_last(turn, count, size, sweeps, report):
+            break
+        if not small:
+            active = np.zeros(size, dtype=np.uint8)
+            mark = partial(spread, rows=rows, moved=moved, active=active)
+            threads.map(mark, threads.ranges(size))
 
 
 def _blocks(
@@ -168,35 +149,56 @@ def _blocks(
     node: Any,
     cluster: Any,
     record: Array,
-    active: Array,
-    moved: Array,
-    limits: Limits,
-    means: tuple[Array, Array],
+    cap: float,
+    sweeps: int,
     threads: Threads,
-) -> int:
+    report: Report | None,
+) -> None:
     """Blocks of nodes: proposals on labels that stand still, carried out in order."""
-    size, cap = label.size, float(limits.cap)
-    stamp = np.zeros(cluster[0].size, dtype=np.int64)
-    work = _work(rows, cluster[0].size, label)
-    found = (np.empty(BLOCK, label.dtype), np.empty(BLOCK), np.empty(BLOCK))
-    fixed = (rows, label, node, cluster, record)
-    if threads.count == 1:
-        return int(sweep_blocks(BLOCK, *fixed, active, cap, work, found, stamp, moved))
+    size, block = label.size, max(BLOCK, -(-label.size // BLOCKS))
+    target = np.empty(min(block, size), label.dtype)
+    room = max(int(np.diff(rows[0]).max()), AHEAD)
     store = threading.local()
+    fixed = (rows, label, node)
+
+    def work() -> tuple[Array, Array, Array]:
+        if not hasattr(store, "work"):
+            total, near = (
+                np.zeros(cluster[0].size, np.float32),
+                np.empty(room, label.dtype),
+            )
+            store.work = (total, near, np.empty(room, np.float32))
+        return store.work
 
     def think(part: tuple[int, int]) -> None:
-        if not hasattr(store, "work"):
-            store.work = _work(rows, cluster[0].size, label)
-        first = part[0] % BLOCK
-        view = (found[0][first:], found[1][first:], found[2][first:])
-        members = cluster[2]
-        propose(part, rows, label, node, members, record, active, cap, store.work, view)
+        first, last = part
+        to = target[first % block :]
+        propose(nodes[first:last], *fixed, record, cap, work(), to)
 
-    count = 0
-    for first in range(0, size, BLOCK):
-        last = min(first + BLOCK, size)
-        step = -(-(last - first) // threads.count)
-        starts = range(first, last, step)
-        threads.map(think, [(at, min(at + step, last)) for at in starts])
-        count += apply((first, last), *fixed, cap, work, found, stamp, moved)
-    return count
+    nodes = np.arange(size, dtype=label.dtype)
+    for turn in range(sweeps):
+        active = np.zeros(size, dtype=np.uint8)
+        if threads.count == 1:
+            sums = (*fixed, cluster, record)
+            count = int(sweep_blocks(block, nodes, *sums, cap, work(), target, active))
+        else:
+            count = 0
+            for first in range(0, nodes.size, block):
+                last = min(first + block, nodes.size)
+                step = -(-(last - first) // (2 * threads.count))
+                starts = range(first, last, step)
+                threads.map(think, [(at, min(at + step, last)) for at in starts])
+                some = nodes[first:last]
+                count += apply(some, target, *fixed, cluster, record, cap, active)
+        if _is_last(turn, count, size, sweeps, report):
+            break
+        nodes = np.flatnonzero(active).astype(label.dtype)
+
+
+def _is_last(
+    turn: int, count: int, size: int, sweeps: int, report: Report | None
+) -> bool:
+    """Tells of a sweep; whether it was the last one."""
+    if report is not None:
+        report(turn, count)
+    return count <= ENOUGH * size or turn + 1 == sweeps

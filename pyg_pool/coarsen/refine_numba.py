@@ -19,10 +19,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyg_pool.coarsen.contract_numba import Rows
+from pyg_pool.coarsen.propose_numba import Pair, Triple, propose
 
 Array = NDArray[Any]
-Pair = tuple[Array, Array]
-Triple = tuple[Array, Array, Array]
 TOLERANCE = 1e-12
 
 
@@ -57,55 +56,6 @@ def near_clusters(
         total[p] = (total[p] if hit else 0.0) + w
         count += 0 if hit else 1
     return count
-
-
-@njit(nogil=True, cache=True)
-def propose(
-    bounds: tuple[int, int],
-    rows: Rows,
-    label: Array,
-    node: Pair,
-    members: Array,
-    record: Array,
-    active: Array,
-    cap: float,
-    work: Triple,
-    found: Triple,
-) -> None:
-    """The best cluster of each active node on labels that stand still.
-
-    ``record`` holds mass and similarity by mass of each cluster as float32. ``found``
-    gets, by place in the block, the cluster or -1, and the similarities to the old and
-    the new one.
-    """
-    mark, near, total = work
-    target, from_old, to_new = found
-    mass, own = node
-    for i in range(bounds[0], bounds[1]):
-        place = i - bounds[0]
-        target[place] = -1
-        a = label[i]
-        if active[i] == 0 or members[a] < 2:
-            continue
-        count = near_clusters(i, rows, label, mark, near, total)
-        if count == 1:
-            continue
-        inside = total[0]
-        m, q = mass[i], own[i]
-        c_a, t_a = np.float64(record[a, 0]), np.float64(record[a, 1])
-        loss = t_a - (t_a * c_a - 2 * inside - q) / (c_a - m)
-        best, gain = -1, loss
-        small_m, small_q = np.float32(m), np.float32(q)
-        for p in range(1, count):
-            b = near[p]
-            c_b = record[b, 0]
-            new = (2 * total[p] + small_q - record[b, 1] * small_m) / (c_b + small_m)
-            if new > gain and c_b + m <= cap:
-                best, gain = p, new
-        if best >= 0:
-            target[place] = near[best]
-            from_old[place] = inside
-            to_new[place] = total[best]
 
 
 @njit(nogil=True, cache=True)
@@ -186,53 +136,57 @@ def decide(
     return best, inside, outside
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def apply(
-    bounds: tuple[int, int],
+    nodes: Array,
+    target: Array,
     rows: Rows,
     label: Array,
     node: Pair,
     cluster: Triple,
     record: Array,
     cap: float,
-    work: Triple,
-    found: Triple,
-    stamp: Array,
-    moved: Array,
+    active: Array,
 ) -> int:
-    """Carries out the proposals of a block in order; each lowers the objective.
+    """Carries out proposals in order, each only where it still lowers the objective.
 
-    A proposal stands while neither of its clusters has changed in this block: then no
-    neighbour entered or left them. Others are made anew.
+    Marks in ``active`` who is to be looked at again: nodes that moved, their
+    neighbours, and those whose proposal came too late.
     """
-    target, from_old, to_new = found
-    mass, own = cluster[0], cluster[1]
-    none = np.empty((0, 0))
-    blocked = np.zeros(0, np.uint8)
-    count, now = 0, bounds[0] + 1
-    for i in range(bounds[0], bounds[1]):
-        b: Any = np.int64(target[i - bounds[0]])
-        if b < 0:
-            continue
+    indptr, indices, value, scale = rows
+    weighted, scaled = value.size > 0, scale.size > 0
+    mass, own, members = cluster
+    count = 0
+    for t in range(nodes.size):
+        i, b = nodes[t], target[t]
         a = label[i]
+        if a == b or members[a] < 2:
+            continue
+        inside: Any = 0.0
+        outside: Any = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            w = np.float32(1.0)
+            if weighted:
+                w = value[e]
+            if scaled:
+                w *= scale[j]
+            k = label[j]
+            inside += w if k == a else np.float32(0.0)
+            outside += w if k == b else np.float32(0.0)
+        if scaled:
+            inside *= scale[i]
+            outside *= scale[i]
         m, q = node[0][i], node[1][i]
-        inside, outside = from_old[i - bounds[0]], to_new[i - bounds[0]]
-        if stamp[a] == now or stamp[b] == now:
-            b, inside, outside = decide(
-                i, rows, label, node, cluster, blocked, cap, False, work, (none, none)
-            )
-            if b < 0:
-                continue
-        else:
-            loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
-            new = (own[b] + 2 * outside + q) / (mass[b] + m) - own[b] / mass[b]
-            if new - loss <= TOLERANCE * max(1.0, abs(loss)):
-                continue
+        active[i] = 1
+        loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
+        new = (own[b] + 2 * outside + q) / (mass[b] + m) - own[b] / mass[b]
+        if new - loss <= TOLERANCE * max(1.0, abs(loss)) or mass[b] + m > cap:
+            continue
         move(i, b, (inside, outside), label, node, cluster, record)
-        stamp[a] = now
-        stamp[b] = now
-        moved[i] = 1
         count += 1
+        for e in range(indptr[i], indptr[i + 1]):
+            active[indices[e]] = 1
     return count
 
 
@@ -250,34 +204,21 @@ def spread(bounds: tuple[int, int], rows: Rows, moved: Array, active: Array) -> 
 @njit(nogil=True, cache=True)
 def sweep_blocks(
     block: int,
+    nodes: Array,
     rows: Rows,
     label: Array,
     node: Pair,
     cluster: Triple,
     record: Array,
-    active: Array,
     cap: float,
     work: Triple,
-    found: Triple,
-    stamp: Array,
-    moved: Array,
+    target: Array,
+    active: Array,
 ) -> int:
     """One sweep on one thread: the blocks, proposed and carried out in turn."""
-    count, size = 0, label.size
-    for first in range(0, size, block):
-        bounds = (first, min(first + block, size))
-        propose(bounds, rows, label, node, cluster[2], record, active, cap, work, found)
-        count += apply(
-            bounds,
-            rows,
-            label,
-            node,
-            cluster,
-            record,
-            cap,
-            work,
-            found,
-            stamp,
-            moved,
-        )
+    count = 0
+    for first in range(0, nodes.size, block):
+        some = nodes[first : first + block]
+        propose(some, rows, label, node, record, cap, work, target)
+        count += apply(some, target, rows, label, node, cluster, record, cap, active)
     return count
