@@ -17,6 +17,7 @@ from torch_geometric.nn import GINConv
 from benchmarks import (
     extrapolation,
     harness,
+    mesh_training,
     readout_table,
     record,
     report,
@@ -328,6 +329,31 @@ def test_surroundings_are_complete_and_name_no_host() -> None:
     host = Path("/proc/sys/kernel/hostname")
     if host.exists():
         assert host.read_text().strip() not in json.dumps(about)
+
+
+def test_finished_mesh_trainings_are_recorded(tmp_path: Path) -> None:
+    pytest.importorskip("lightning")
+    run = {
+        "format": 1, "name": "", "seed": 0, "epochs": 2, "majority": 0.5,
+        "num_faces": 10, "epoch_seconds": 1.0, "area_weighted": 0.5,
+    }  # fmt: skip
+    out, results = tmp_path / "run", tmp_path / "results"
+    for name, score in (("Cup", 0.9), ("Hand", 0.4)):
+        folder = out / f"{name}-seed0"
+        folder.mkdir(parents=True)
+        result = {**run, "dataset": name, "test_score": score}
+        (folder / "result.json").write_text(json.dumps(result))
+        (folder / "metrics.jsonl").write_text('{"epoch": 0, "seconds": 1.5}\n' * 2)
+    (out / "unfinished-seed0").mkdir()
+    (out / "config.yaml").write_text("format: 1\ndata: /secret\nlr: 0.1\n")
+    words = ["princeton", "--out", str(out), "--results", str(results)]
+    assert mesh_training.main([*words, "--record-only", "--commit", "abc"]) == 0
+    cup, hand, mean = record.read_all(results)
+    assert (cup["dataset"], cup["seconds"], cup["commit"]) == ("Cup", 3.0, "abc")
+    assert (hand["test_score"], hand["settings"]) == (0.4, {"lr": 0.1})
+    assert mean["dataset"] == "mean of 2"
+    assert (mean["test_score"], mean["num_faces"]) == (pytest.approx(0.65), 20)
+    assert "torch" in mean["versions"]
 
 
 def test_page_shows_the_latest_record_of_a_row() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -64,6 +65,7 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 TABLE = "results.txt"
+_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 
 
 class TrainedMeshModel(torch.nn.Module):
@@ -390,6 +392,12 @@ def load_mesh_model(path: str | Path) -> TrainedMeshModel:
 @contextmanager
 def _matmul(precision: str) -> Iterator[None]:
     """Use this precision in products of float32 matrices."""
+    if precision != "highest":
+        # oneDNN and torch's layer above it keep code and buffers for each of the last
+        # 1,024 sizes of a product, and meshes come in ever new sizes: gigabytes after
+        # a few epochs.
+        for name in _CACHES:
+            os.environ.setdefault(name, "1")
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:

@@ -22,6 +22,7 @@ from pyg_pool.train import (
     train_meshes,
 )
 from pyg_pool.train.checkpoint import load_checkpoint, read_json, read_metrics
+from pyg_pool.train.mesh_segmentation import _matmul
 from tests.train.mesh_runs import PARTS, SMALL, make_classes, make_parts
 
 pytest.importorskip("lightning")
@@ -160,3 +161,17 @@ def test_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
         load_mesh_model(tmp_path / "a.ckpt")
     with pytest.raises(OptionError, match="existing folder"):
         MeshJob.prepare({"data": str(tmp_path / "no")}, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("precision", "size"), [("highest", None), ("medium", "1")])
+def test_lower_precision_keeps_little_code(
+    precision: str, size: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
+    for name in names:
+        monkeypatch.setenv(name, "7")
+        monkeypatch.delenv(name)
+    with _matmul(precision):
+        assert torch.get_float32_matmul_precision() == precision
+        assert [os.environ.get(name) for name in names] == [size, size]
+    assert torch.get_float32_matmul_precision() == "highest"
