@@ -61,7 +61,8 @@ def read_graph(
             "ogb"``; ``"auto"`` goes by the name.
         weighted: Whether an edge list has weights in its third column; ``None``: if
             that holds a number.
-        columns: Names of the columns of a table: source, target, maybe weight.
+        columns: Names of the columns of a table, or of an edge list with a header:
+            source, target, maybe weight.
         duplicates: How equal edges are merged, see :func:`coarsen`. A pair listed in
             both directions is one edge.
 
@@ -94,7 +95,16 @@ def read_graph(
             f"read_graph got {str(path)!r}, expected an existing file or folder; "
             f"check the path."
         )
-    if kind == "edges":
+    if columns is not None and kind not in ("edges", "parquet"):
+        raise ValueError(
+            f"read_graph got columns={columns} for the format {kind!r}, expected a "
+            f"table or an edge list with a header; leave columns out."
+        )
+    if kind == "edges" and columns is not None:
+        from pyg_pool.coarsen.columns import read_columns
+
+        edges = read_columns(path, columns)
+    elif kind == "edges":
         edges = read_edge_list(path, weighted)
     elif kind == "parquet":
         from pyg_pool.coarsen.tables import read_table

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from pyg_pool.coarsen.text import Edges, read_edge_list
 from pyg_pool.errors import require
 
-__all__ = ["read_numpy", "read_ogb", "read_scipy", "read_table", "read_torch"]
+__all__ = [
+    "edges_of",
+    "names_of",
+    "read_numpy",
+    "read_ogb",
+    "read_scipy",
+    "read_table",
+    "read_torch",
+]
 
 Array = NDArray[Any]
 SOURCES = ("src", "source", "from", "row", "u", "node_1", "node1")
@@ -61,7 +69,7 @@ def read_table(path: Any, columns: tuple[str, ...] | None = None) -> Edges:
     form = "feather" if Path(first).suffix in (".arrow", ".feather") else "parquet"
     try:
         table = dataset.dataset(files, format=form, partitioning="hive")
-        names = _columns(path, table.schema.names, columns)
+        names = names_of(path, table.schema.names, columns)
         data = table.to_table(columns=list(names)).combine_chunks()
         parts = [data.column(name).to_numpy() for name in names]
     except (arrow.ArrowException, OSError) as error:
@@ -69,17 +77,27 @@ def read_table(path: Any, columns: tuple[str, ...] | None = None) -> Edges:
             f"{path} cannot be read as {form} ({error}), expected a complete file; "
             f"write it again."
         ) from error
+    return edges_of(path, names, parts)
+
+
+def edges_of(path: Path, names: tuple[str, ...], parts: list[Array]) -> Edges:
+    """Edges of columns, checked."""
     for name, part in zip(names[:2], parts[:2], strict=True):
         if part.dtype.kind not in "iuOU":
             raise ValueError(
                 f"{path} column {name!r} holds {part.dtype}, expected ids, integers or "
                 f"text, without gaps; cast it."
             )
+    if len(parts) > 2 and parts[2].dtype.kind not in "iuf":
+        raise ValueError(
+            f"{path} column {names[2]!r} holds {parts[2].dtype}, expected weights; "
+            f"name a column of numbers."
+        )
     ends = [p.astype(str) if p.dtype.kind == "O" else p for p in parts[:2]]
     return Edges(ends[0], ends[1], parts[2] if len(parts) > 2 else None)
 
 
-def _columns(
+def names_of(
     path: Path, names: list[str], columns: tuple[str, ...] | None
 ) -> tuple[str, ...]:
     """Names of the columns to read."""

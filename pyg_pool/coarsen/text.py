@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from pyg_pool.coarsen.parse_numba import BAD, parse_adjacency, parse_edges
 from pyg_pool.coarsen.streams import line_blocks
 
-__all__ = ["Edges", "read_edge_list", "read_gr", "read_metis", "read_mtx"]
+__all__ = [
+    "Edges",
+    "first_line",
+    "read_edge_list",
+    "read_gr",
+    "read_metis",
+    "read_mtx",
+]
 
 Array = NDArray[Any]
 MOST_NODES = 1 << 40
@@ -29,7 +36,6 @@ class Edges:
         col: Second ends.
         weight: Weights, or ``None``.
         num_nodes: Number of nodes where the file names it; ids are then 0..N-1.
-        one_way: Whether each edge is listed once, or may be listed both ways.
     """
 
     def __init__(
@@ -50,12 +56,12 @@ def read_edge_list(path: Path, weighted: bool | None = None) -> Edges:
     columns, lines, first = 0, 0, True
     for block in line_blocks(path):
         text = block
-        if first and (head := _first_line(text)):
+        if first and (head := first_line(text)):
             start, line = head
             names = [t for t in _SPLIT.split(line.strip()) if t]
             if _is_header(names, text[start + len(line) :]):
                 text, lines = text[start + len(line) :], text[:start].count(b"\n") + 1
-                head = _first_line(text)
+                head = first_line(text)
                 names = _SPLIT.split(head[1].strip()) if head else []
             columns = len([t for t in names if t])
             first = head is None
@@ -113,7 +119,7 @@ def read_mtx(path: Path) -> Edges:
             f"{path} holds {words[3]} {words[4]} values, expected pattern, real or "
             f"integer and general or symmetric; convert it."
         )
-    start = _first_line(body)
+    start = first_line(body)
     sizes = start[1].split() if start else []
     if len(sizes) != 3 or not all(s.isdigit() for s in sizes) or sizes[0] != sizes[1]:
         raise ValueError(
@@ -136,7 +142,7 @@ def read_mtx(path: Path) -> Edges:
 def read_metis(path: Path) -> Edges:
     """METIS or Chaco: a line ``NODES EDGES [FORMAT [WEIGHTS]]``, then one per node."""
     text = b"".join(line_blocks(path))
-    start = _first_line(text)
+    start = first_line(text)
     words = start[1].split() if start else []
     code = words[2].decode("ascii", "replace").zfill(3) if len(words) > 2 else "000"
     known = code in ("000", "001", "010", "011", "100", "101", "110", "111")
@@ -218,7 +224,7 @@ def _size(path: Path, word: bytes) -> int:
     return nodes
 
 
-def _first_line(text: bytes) -> tuple[int, bytes] | None:
+def first_line(text: bytes) -> tuple[int, bytes] | None:
     """Place and content of the first line that is neither empty nor a comment."""
     at = 0
     for line in text.split(b"\n", 10_000):
@@ -232,7 +238,7 @@ def _is_header(names: list[bytes], rest: bytes) -> bool:
     """Whether a first line holds names while the second one holds numbers."""
     if not names or _is_number(names[0]):
         return False
-    second = _first_line(rest)
+    second = first_line(rest)
     words = _SPLIT.split(second[1].strip()) if second else []
     head = names[0].lower().strip(b'"')
     return not words or _is_number(words[0]) or head in _HEADS

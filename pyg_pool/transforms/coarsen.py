@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
 from pyg_pool.coarsen import coarsen_batch
+from pyg_pool.coarsen.state import KERNELS
+from pyg_pool.coarsen.threads import Threads
 from pyg_pool.core import Hierarchy, Level, Selection, connect
 from pyg_pool.core.hierarchy_data import HierarchyData
 from pyg_pool.errors import check_choice
@@ -40,7 +43,8 @@ class Coarsen(BaseTransform):
         num_threads: Threads over the graphs of :meth:`all`.
 
     Raises:
-        ValueError: If not exactly one of ``ratio`` and ``num_clusters`` is given.
+        ValueError: If not exactly one of ``ratio`` and ``num_clusters`` is given, or an
+            option has no such value.
 
     Note:
         Graphs of up to 64 nodes are merged over all pairs of clusters, larger ones by
@@ -69,6 +73,14 @@ class Coarsen(BaseTransform):
         edge: Edge = "auto",
         num_threads: int | None = None,
     ) -> None:
+        check_choice("Coarsen", "kernel", kernel, KERNELS)
+        size = ratio if num_clusters is None else num_clusters
+        if size is not None and not 0 < size < math.inf:
+            raise ValueError(
+                f"Coarsen got ratio={ratio} and num_clusters={num_clusters}, expected "
+                f"a number above 0; 0.5 halves the graphs."
+            )
+        Threads(num_threads)
         if (ratio is None) == (num_clusters is None) or levels < 1:
             raise ValueError(
                 f"Coarsen got ratio={ratio}, num_clusters={num_clusters} and levels="

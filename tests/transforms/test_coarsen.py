@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -91,3 +93,14 @@ def test_integers_have_no_mean() -> None:
 def test_one_target_is_needed() -> None:
     with pytest.raises(ValueError, match="exactly one"):
         Coarsen()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kernel": "rv"}, {"ratio": -0.5}, {"num_threads": 0}, {"edge": "all"}],
+)
+def test_options_are_checked_when_made(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        Coarsen(**{"ratio": 0.5, **options})
+    with pytest.raises(ValueError, match="above 0"):
+        Coarsen(num_clusters=0)
