@@ -69,6 +69,7 @@ ROOMS = {
     "kernels": Room(
         only_in={
             "numba": "*_numba.py",
+            "llvmlite": "*_numba.py",
             "numpy": "*_[ns][uc][mi][bp]*.py",  # *_numba.py and *_scipy.py
             "scipy": "*_scipy.py",
             "triton": "*_triton.py",

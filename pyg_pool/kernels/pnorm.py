@@ -14,16 +14,11 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
-from pyg_pool.kernels.dispatch import chosen, runs_numba
-from pyg_pool.kernels.pnorm_native import Sums, log_max, native_rows, native_sums
-from pyg_pool.kernels.segment import segment_count, segment_index
-from pyg_pool.kernels.segment_twin import (
-    channel_spans,
-    check_range,
-    plain,
-    row_spans,
-)
-from pyg_pool.kernels.threads import run_spans
+from pyg_pool.kernels.dispatch import chosen, route
+from pyg_pool.kernels.pnorm_native import log_max, native_rows, native_sums
+from pyg_pool.kernels.segment import flat_rows, segment_count, segment_index
+from pyg_pool.kernels.segment_twin import check_range
+from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
 __all__ = ["segment_pnorm"]
@@ -95,17 +90,25 @@ def segment_pnorm(
     index, dim_size = segment_index("segment_pnorm", x, index, ptr, dim_size)
     rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
     p, q, is_one = _exponents(x, wide, p, q)
-    if torch.compiler.is_compiling():
-        out = _plain(rows, p, q, index, dim_size, eps, part)
+    fits = wide.dtype == torch.float32 and x.size(0) < 2**31
+    name = route("segment_pnorm", wide.numel(), wide, index, has_twin=fits)
+    if name == "numba":
+        check_range("segment_pnorm", index, dim_size)
+        out = _Compiled.apply(flat_rows(wide), p, q, index, dim_size, eps, part)
     else:
-        out = _PNorm.apply(rows, p, q, index, dim_size, eps, part)
-    return (out.view(dim_size, *x.shape[1:]) if is_one else out).to(x.dtype)
+        rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
+        p, q = (t.reshape(-1, t.size(-1)) if t.dim() else t.view(1, 1) for t in (p, q))
+        run = _plain if torch.compiler.is_compiling() else _PNorm.apply
+        out = run(rows, p, q, index, dim_size, eps, part)
+    if is_one and not (name == "numba" and x.dim() == 2):
+        out = out.view(dim_size, *x.shape[1:])
+    return out if wide is x else out.to(x.dtype)
 
 
 def _exponents(
     x: Tensor, wide: Tensor, p: Exponent, q: Exponent
 ) -> tuple[Tensor, Tensor, bool]:
-    """Both exponents as ``[R, 1]`` or ``[R, F]``, and whether one norm is wanted."""
+    """Both exponents in one shape, and whether a single norm is wanted."""
     like = {"dtype": wide.dtype, "device": x.device}
     both = [torch.as_tensor(value, **like) for value in (p, q)]  # type: ignore[arg-type]
     is_one = both[0].dim() < 2 and both[1].dim() < 2
@@ -122,12 +125,12 @@ def _exponents(
             f"[R, F], or [N, *, F] with [], [1] or [F], and p not 0; view them in "
             f"these shapes."
         )
-    first, second = torch.broadcast_tensors(*both)
-    if is_one:
-        first, second = (t.reshape(1, -1) for t in (first, second))
-        if first.size(1) > 1:
-            repeats = math.prod(x.shape[1:-1])
-            first, second = first.repeat(1, repeats), second.repeat(1, repeats)
+    first, second = both
+    if first.shape != second.shape:
+        first, second = torch.broadcast_tensors(first, second)
+    if is_one and x.dim() > 2 and first.numel() > 1:
+        repeats = math.prod(x.shape[1:-1])
+        first, second = first.repeat(repeats), second.repeat(repeats)
     return first, second, is_one
 
 
@@ -141,7 +144,7 @@ class _PNorm(torch.autograd.Function):
     ) -> Tensor:  # fmt: skip
         ctx.options = size, eps, part
         ctx.is_triton = x.numel() > 0 and bool(chosen("segment_pnorm", x, p, index))
-        run: Any = _numba_sums if _takes_numba(x, index) else native_sums
+        run: Any = native_sums
         if ctx.is_triton:
             from pyg_pool.kernels import pnorm_triton
 
@@ -157,18 +160,14 @@ class _PNorm(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
         x, p, q, index, top, rest, moment, scale, is_still, out = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives are asked for
-            wanted = [t for t, w in zip((x, p, q), ctx.needs_input_grad) if w]  # noqa: B905
-            again = _plain(x, p, q, index, *ctx.options)
-            found = iter(torch.autograd.grad(again, wanted, grad, create_graph=True))
-            grads = [next(found) if w else None for w in ctx.needs_input_grad[:3]]
-            return *grads, None, None, None, None
+            return *_again(ctx, x, p, q, index, grad), None, None, None, None
         grad = grad.masked_fill(is_still, 0.0)
         per_log, log_sum = grad * out, rest.log1p()
         grad_p = per_log * (moment / (1 + rest) - log_sum) / (p * p).unsqueeze(1)
         grad_q = -per_log * _log_count(index, ctx.options[0], x)
         grad_x = None
         if ctx.needs_input_grad[0]:
-            run: Any = _numba_rows if _takes_numba(x, index) else native_rows
+            run: Any = native_rows
             if ctx.is_triton:
                 from pyg_pool.kernels import pnorm_triton
 
@@ -216,46 +215,74 @@ def _times(top: Tensor, scale: Tensor) -> Tensor:
     return torch.where(is_near, near, far)
 
 
-def _takes_numba(x: Tensor, index: Tensor) -> bool:
-    """Whether the twin, which knows float32 only, takes the rows."""
-    fits = x.dtype == torch.float32 and x.is_contiguous()
-    return fits and runs_numba("segment_pnorm", x.numel(), x, index)
+class _Compiled(torch.autograd.Function):
+    """The same in the compiled CPU twin; exponents in any shape."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, p: Tensor, q: Tensor, index: Tensor, size: int,
+        eps: float, part: str,
+    ) -> Tensor:  # fmt: skip
+        from pyg_pool.kernels import pnorm_numba as kernel
+        from pyg_pool.kernels.segment_numba import RUN, counts
+
+        (rows, width), p, q = x.shape, p.contiguous(), q.contiguous()
+        norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
+        block, ids = (norms, size, width), index.data_ptr()
+        kept, logs = torch.empty((3, *block)), torch.empty((RUN, width))
+        out = torch.empty(block if p.dim() > 1 else block[1:])
+        count = torch.empty(size, dtype=torch.int64)
+        top, rest, moment = (t.data_ptr() for t in kept.unbind())
+        given = p.data_ptr(), q.data_ptr(), count.data_ptr()
+        counts.single(rows, size, ids, given[2])
+        shared(
+            kernel.sums.single, width, x.numel() * norms, rows, width, size, norms,
+            channels, PARTS.index(part), eps, x.data_ptr(), given[0], ids,
+            logs.data_ptr(), top, rest, moment,
+        )  # fmt: skip
+        kernel.norms_of.single(
+            width, size, norms, channels, *given, top, rest, out.data_ptr()
+        )
+        ctx.options = size, eps, part
+        ctx.save_for_backward(x, p, q, index, count, kept, out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
+        from pyg_pool.kernels import pnorm_numba as kernel
+
+        x, p, q, index, count, kept, out = ctx.saved_tensors
+        if torch.is_grad_enabled():  # second derivatives are asked for
+            return *_again(ctx, x, p, q, index, grad), None, None, None, None
+        (rows, width), grad = x.shape, grad.contiguous()
+        size, eps, part = ctx.options
+        norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
+        spare, grad_p, grad_q = (torch.empty(t.shape) for t in (kept, p, q))
+        top, rest, moment = (t.data_ptr() for t in kept.unbind())
+        up, log_top, shift = (t.data_ptr() for t in spare.unbind())
+        kernel.slopes_of.single(
+            width, size, norms, channels, p.data_ptr(), q.data_ptr(),
+            count.data_ptr(), top, rest, moment, out.data_ptr(), grad.data_ptr(), up,
+            log_top, shift, grad_p.data_ptr(), grad_q.data_ptr(),
+        )  # fmt: skip
+        grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_x = torch.empty((rows, width))
+            shared(
+                kernel.rows.single, rows, x.numel() * norms, width, size, norms,
+                channels, PARTS.index(part), eps, x.data_ptr(), p.data_ptr(),
+                index.data_ptr(), log_top, shift, up, grad_x.data_ptr(),
+            )  # fmt: skip
+        return grad_x, grad_p, grad_q, None, None, None, None
 
 
-def _numba_sums(
-    x: Tensor, p: Tensor, index: Tensor, size: int, eps: float, part: str
-) -> Sums:
-    from pyg_pool.kernels import pnorm_numba as kernel
-
-    check_range("segment_pnorm", index, size)
-    top = x.new_full((p.size(0), size, x.size(1)), -1.0)
-    log_top, rest = torch.empty_like(top), torch.zeros_like(top)
-    moment, ties = torch.zeros_like(top), torch.zeros_like(top)
-    exponents = plain(p.expand(-1, x.size(1)))
-    args = plain(x), exponents, index.numpy(), eps, PARTS.index(part)
-    tops, log_tops, parts = top.numpy(), log_top.numpy(), channel_spans(x)
-    sinks = rest.numpy(), moment.numpy(), ties.numpy()
-    first: Any = kernel.raise_tops
-    second: Any = kernel.sums
-    run_spans(lambda f, g: first(*args, f, g, tops), parts)
-    kernel.logs_of(tops, log_tops)
-    run_spans(lambda f, g: second(*args, tops, log_tops, f, g, *sinks), parts)
-    kernel.add_ties(sinks[0], sinks[2])
-    return top, rest, moment
-
-
-def _numba_rows(
-    x: Tensor, p: Tensor, index: Tensor, top: Tensor, shift: Tensor, grad: Tensor,
-    eps: float, part: str,
-) -> Tensor:  # fmt: skip
-    from pyg_pool.kernels import pnorm_numba as kernel
-
-    out, log_top = torch.empty_like(x), torch.empty_like(top)
-    kernel.logs_of(top.numpy(), log_top.numpy())
-    exponents = plain(p.expand(-1, x.size(1)))
-    args = [plain(x), exponents, index.numpy(), log_top.numpy()]
-    args += [plain(shift), plain(grad)]
-    sink, code = out.numpy(), PARTS.index(part)
-    run: Any = kernel.rows
-    run_spans(lambda i, j: run(*args, eps, code, i, j, sink), row_spans(x))
-    return out
+def _again(
+    ctx: Any, x: Tensor, p: Tensor, q: Tensor, index: Tensor, grad: Tensor
+) -> list[OptTensor]:
+    """Gradients by the native formula, which can be differentiated again."""
+    first, second = (t if t.dim() > 1 else t.view(1, -1) for t in (p, q))
+    out = _plain(x, first, second, index, *ctx.options)
+    wanted = [t for t, w in zip((x, p, q), ctx.needs_input_grad, strict=False) if w]
+    grad = grad.view_as(out)
+    found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))
+    return [next(found) if w else None for w in ctx.needs_input_grad[:3]]

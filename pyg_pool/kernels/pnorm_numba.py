@@ -1,287 +1,275 @@
-"""Numba twin of ``pnorm.py`` for float32: two passes over the rows, without copies.
+"""Numba twin of ``pnorm.py`` for float32: one pass over the rows in each direction.
 
-Forward kernels take a span of channels and backward kernels a span of rows.
-
-Logarithm and exponential are polynomials on the bits of a number, which the compiler
-turns into vector instructions. Each loop over the channels writes to few arrays, lest
-the compiler give up on that.
+``[R, size, width]`` results stand one exponent after the other; ``exponents`` says how
+many numbers a row of p and q has, 1 or ``width``. Logarithms of the rows that belong
+together stay in a small matrix of ``RUN`` rows while the exponents take their turns.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
-from numba.extending import intrinsic
-from numpy.typing import NDArray
+from numba import njit
 
-Array = NDArray[Any]
+from pyg_pool.kernels.entry_numba import entry
+from pyg_pool.kernels.exponential_numba import (
+    LOWEST,  # noqa: F401
+    exp,
+    exp_down,
+    log,
+    magnitude,
+)
+from pyg_pool.kernels.exponential_numba import exponential as _exp  # noqa: F401
+from pyg_pool.kernels.lanes_numba import (
+    LANES,
+    add_up,
+    below,
+    equal,
+    is_number,
+    like,
+    load,
+    pick,
+    splat,
+    store,
+)
+from pyg_pool.kernels.segment_numba import run_end, zeros
 
-# Products and sums may be fused; reordering would spoil the polynomials.
-LOOSE = {"contract", "nsz"}
-
-ZERO, HALF, ONE = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-SQRT_HALF = np.float32(0.70710678)
-# ln 2 in two parts: the first times a small whole number is exact.
-LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
-LOG2_E = np.float32(1.44269504)
-LOWEST = np.float32(-87.0)
-HIGHEST = np.float32(87.72)  # logarithm of the largest float32, less 1
-ROUND = np.float32(128.5)
-# Numbers below the smallest normal one are lifted by 2^24 first.
-SMALLEST, LIFT, LIFT_POWER = np.float32(2**-126), np.float32(2**24), np.float32(24)
-FLOOR = np.float32(-1e4)  # logarithm of the term of a 0
-# Rows are taken in blocks of about this many entries, which stay in the cache.
-ENTRIES = 2048
-
-
-def _bits_rule(context: Any, value: Any) -> Any:
-    """The bits of a float32 as int32."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.int32))
-
-    return types.int32(types.float32), build
-
-
-def _float_rule(context: Any, value: Any) -> Any:
-    """The float32 with the bits of an int32."""
-
-    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.float32))
-
-    return types.float32(types.int32), build
+# Logarithms of 0 and of the term of a 0; finite, so that 0 times it is 0.
+NO_LOG, FLOOR = -1e30, -1e4
+# Logarithm of the largest float32, less 1.
+HIGHEST = 87.72283172607422
+# Within e^+-40 a plain product is more exact than the way through logarithms.
+NEAR = 40.0
 
 
-_bits: Any = intrinsic(_bits_rule)
-_float: Any = intrinsic(_float_rule)
+@njit(inline="always")
+def _factor(value: Any, part: int) -> Any:
+    """What makes a number its magnitude in a part (0: all, 1: above, 2: below 0)."""
+    up = like(value, 0.0 if part == 2 else 1.0)
+    down = like(value, 0.0 if part == 1 else -1.0)
+    return pick(below(value, zeros(value)), down, up)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _log(v: Any) -> Any:
-    """Logarithm of a positive number; NaN of NaN and infinity, about -105 of 0."""
-    is_small = v < SMALLEST
-    v = v * LIFT if is_small else v
-    bits = _bits(v)
-    power = np.float32(np.int32(bits >> 23) - np.int32(126))
-    m = _float(np.int32(np.int32(bits & 0x7FFFFF) | np.int32(0x3F000000)))
-    is_low = m < SQRT_HALF
-    power = power - ONE if is_low else power
-    power = power - LIFT_POWER if is_small else power
-    m = m + m - ONE if is_low else m - ONE
-    square = m * m
-    y = np.float32(7.0376836292e-2)
-    y = y * m - np.float32(1.1514610310e-1)
-    y = y * m + np.float32(1.1676998740e-1)
-    y = y * m - np.float32(1.2420140846e-1)
-    y = y * m + np.float32(1.4249322787e-1)
-    y = y * m - np.float32(1.6668057665e-1)
-    y = y * m + np.float32(2.0000714765e-1)
-    y = y * m - np.float32(2.4999993993e-1)
-    y = y * m + np.float32(3.3333331174e-1)
-    y = y * m * square + LN2_LOW * power - HALF * square
-    return m + y + LN2_HIGH * power + (v - v)
+@njit(inline="always")
+def _exponent(p: Any, r: int, exponents: int, c: int, left: int) -> Any:
+    """An exponent for neighbouring channels."""
+    return splat(p[r]) if exponents == 1 else load(p, r * exponents + c, left)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _exp(a: Any) -> Any:
-    """Exponential, cut at both ends of the normal numbers."""
-    a = LOWEST if a < LOWEST else a
-    a = HIGHEST if a > HIGHEST else a
-    power = np.int32(np.int32(a * LOG2_E + ROUND) - np.int32(128))
-    whole = np.float32(power)
-    r = a - whole * LN2_HIGH
-    r = r - whole * LN2_LOW
-    y = np.float32(1.9875691500e-4)
-    y = y * r + np.float32(1.3981999507e-3)
-    y = y * r + np.float32(8.3334519073e-3)
-    y = y * r + np.float32(4.1665795894e-2)
-    y = y * r + np.float32(1.6666665459e-1)
-    y = y * r + np.float32(5.0000001201e-1)
-    y = y * r * r + r + ONE
-    return y * _float(np.int32(np.int32(power + np.int32(127)) << 23))
+@njit(inline="always")
+def _log_of(v: Any) -> Any:
+    """Logarithm of a magnitude."""
+    return pick(equal(v, zeros(v)), like(v, NO_LOG), log(v))
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _magnitudes(
-    x: Array, first: int, start: int, eps: Any, part: int, v: Array
-) -> None:
-    """Magnitudes of a part (0: all, 1: positive, 2: negative) and ``eps``."""
-    at, low = np.uint64(start), np.uint64(first)
-    up = ZERO if part == 2 else ONE
-    down = ZERO if part == 1 else -ONE
-    for i in range(v.shape[0]):
-        for f in range(v.shape[1]):
-            value = x[low + np.uint64(i), at + np.uint64(f)]
-            v[i, f] = value * (down if value < ZERO else up) + eps
+@njit(inline="always")
+def _log_top(top: Any) -> Any:
+    """Logarithm of the extreme entry, 0 where that is 0 or not there yet."""
+    return pick(below(zeros(top), top), log(top), zeros(top))
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _logs(v: Array, out: Array) -> None:
-    for k in range(v.size):
-        out[k] = _log(v[k])
+@njit(inline="always")
+def _smaller(a: Any, b: Any) -> Any:
+    """The smaller; NaN where the first is NaN."""
+    return pick(below(b, a), b, a)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _raise_tops(
-    v: Array, p: Array, index: Array, first: int, start: int, r: int, top: Array
-) -> None:
-    """Keeps the larger, where p < 0 the smaller; -1 stands for nothing yet."""
-    at = np.uint64(start)
-    for i in range(v.shape[0]):
-        b = index[first + i]
-        for f in range(v.shape[1]):
-            c = at + np.uint64(f)
-            old, new = top[r, b, c], v[i, f]
-            is_beyond = (new - old) * p[r, c] > ZERO
-            top[r, b, c] = new if is_beyond or old < ZERO else old
-
-
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@njit(inline="always")
 def _terms(
-    v: Array, log_v: Array, p: Array, index: Array, first: int, start: int, r: int,
-    top: Array, log_top: Array, out: Array,
-) -> None:  # fmt: skip
-    """Logarithms of the terms, relative to the extreme entry."""
-    at = np.uint64(start)
-    for i in range(v.shape[0]):
-        b = index[first + i]
-        for f in range(v.shape[1]):
-            c = at + np.uint64(f)
-            a = p[r, c] * (log_v[i, f] - log_top[r, b, c])
-            a = FLOOR if v[i, f] == ZERO else a
-            out[i, f] = ZERO if v[i, f] == top[r, b, c] else a
+    logs: Any, rows: int, width: int, c: int, left: int, p: Any, log_top: Any
+) -> Any:
+    """Sum of the terms but ties with the extreme entry, moments, and number of ties."""
+    rest = moment = ties = zeros(p)
+    for k in range(rows):
+        a = p * (load(logs, k * width + c, left) - log_top)
+        is_top = equal(a, zeros(a))
+        a = pick(below(a, like(a, FLOOR)), like(a, FLOOR), _smaller(a, zeros(a)))
+        term = exp_down(a)
+        rest = rest + pick(is_top, zeros(a), term)
+        ties = ties + pick(is_top, like(a, 1.0), zeros(a))
+        moment = moment + term * a
+    return rest, moment, ties
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _add_terms(
-    a: Array, index: Array, first: int, start: int, rows: int, r: int, rest: Array,
-    moment: Array, ties: Array,
-) -> None:  # fmt: skip
-    at = np.uint64(start)
-    for i in range(rows):
-        b = index[first + i]
-        for f in range(a.shape[1]):
-            c = at + np.uint64(f)
-            term = _exp(a[i, f])
-            is_top = a[i, f] == ZERO
-            rest[r, b, c] += ZERO if is_top else term
-            moment[r, b, c] += term * a[i, f]
-            ties[r, b, c] += ONE if is_top else ZERO
-
-
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def raise_tops(
-    x: Array, p: Array, index: Array, eps: float, part: int, start: int, stop: int,
-    top: Array,
-) -> None:  # fmt: skip
-    """First pass: extreme entries, in an array of -1."""
-    width, small = stop - start, np.float32(eps)
-    block = max(1, ENTRIES // max(1, width))
-    v = np.empty((block, width), np.float32)
-    for first in range(0, index.size, block):
-        now = v[: min(block, index.size - first)]
-        _magnitudes(x, first, start, small, part, now)
-        for r in range(p.shape[0]):
-            _raise_tops(now, p, index, first, start, r, top)
-
-
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def logs_of(top: Array, out: Array) -> None:
-    """Logarithms of the extreme entries, where there is one; -1 becomes 0."""
-    v, log_v = top.reshape(-1), out.reshape(-1)
-    for k in range(v.size):
-        v[k] = ZERO if v[k] < ZERO else v[k]
-    _logs(v, log_v)
-
-
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@entry("n n n n n n n n f x x i x x x x")
 def sums(
-    x: Array, p: Array, index: Array, eps: float, part: int, top: Array,
-    log_top: Array, start: int, stop: int, rest: Array, moment: Array, ties: Array,
-) -> None:  # fmt: skip
-    """Second pass, adds to zeros: sums of the terms but the largest, their moments."""
-    width, small = stop - start, np.float32(eps)
-    block = max(1, ENTRIES // max(1, width))
-    buffer = np.empty((3, block, width), np.float32)
-    v, log_v, a = buffer[0], buffer[1], buffer[2]
-    for first in range(0, index.size, block):
-        rows = min(block, index.size - first)
-        _magnitudes(x, first, start, small, part, v[:rows])
-        _logs(v[:rows].reshape(-1), log_v[:rows].reshape(-1))
-        for r in range(p.shape[0]):
-            _terms(v[:rows], log_v, p, index, first, start, r, top, log_top, a)
-            _add_terms(a, index, first, start, rows, r, rest, moment, ties)
+    start: int, stop: int, n: int, width: int, size: int, norms: int, exponents: int,
+    part: int, eps: float, x: Any, p: Any, index: Any, logs: Any, top: Any, rest: Any,
+    moment: Any,
+) -> int:  # fmt: skip
+    """Extreme entries, the sums of all other terms relative to them, and moments.
+
+    Where a run brings a more extreme entry, what was added up is scaled down.
+    """
+    for b in range(norms * size):
+        for c in range(start, stop, LANES):
+            zero = load(x, 0, 0)
+            store(top, b * width + c, like(zero, -1.0), stop - c)
+            store(rest, b * width + c, zero, stop - c)
+            store(moment, b * width + c, zero, stop - c)
+    i = 0
+    while i < n:
+        b, j = index[i], run_end(index, i, n)
+        for c in range(start, stop, LANES):
+            left = stop - c
+            zero = load(x, 0, 0)
+            high, low = like(zero, -1.0), like(zero, np.inf)
+            for k in range(i, j):
+                value = load(x, k * width + c, left)
+                v = value * _factor(value, part) + like(value, eps)
+                high = pick(below(high, v), v, high)
+                low = pick(below(v, low), v, low)
+                store(logs, (k - i) * width + c, _log_of(v), left)
+            for r in range(norms):
+                at = (r * size + b) * width + c
+                power, old = _exponent(p, r, exponents, c, left), load(top, at, left)
+                is_first = below(old, zero)
+                least = pick(is_first, low, _smaller(low, old))
+                most = pick(below(old, high), high, old)
+                new = pick(below(zero, power), most, least)
+                log_new = _log_top(new)
+                more, moved, ties = _terms(logs, j - i, width, c, left, power, log_new)
+                # What came before, relative to the new extreme entry.
+                one, down = like(zero, 1.0), power * (_log_top(old) - log_new)
+                down = pick(below(down, like(zero, FLOOR)), like(zero, FLOOR), down)
+                kept = pick(is_first, zero, exp(_smaller(down, zero)))
+                before, earlier = load(rest, at, left), load(moment, at, left)
+                is_same = equal(old, new)
+                full = (one + before) * kept
+                scaled = kept * earlier + _smaller(down, zero) * full
+                before = pick(is_same, before + ties, full + ties - one)
+                store(top, at, new, left)
+                store(rest, at, before + more, left)
+                store(moment, at, pick(is_same, earlier, scaled) + moved, left)
+        i = j
+    return 0
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def add_ties(rest: Array, ties: Array) -> None:
-    """All that equals the extreme entry but one counts as 1."""
-    total, extra = rest.reshape(-1), ties.reshape(-1)
-    for k in range(total.size):
-        total[k] += extra[k] - ONE if extra[k] > ZERO else ZERO
+@njit(inline="always")
+def _log_one_more(rest: Any) -> Any:
+    """log(1 + rest), exact for a small rest."""
+    full = rest + like(rest, 1.0)
+    change = full - like(rest, 1.0)
+    is_lost = equal(change, zeros(rest))
+    return pick(is_lost, rest, log(full) * (rest / pick(is_lost, full, change)))
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _powers(
-    log_v: Array, p: Array, index: Array, first: int, r: int, log_top: Array,
-    shift: Array, out: Array,
-) -> None:  # fmt: skip
-    for i in range(log_v.shape[0]):
-        b = index[first + i]
-        for f in range(log_v.shape[1]):
-            over = log_v[i, f] - log_top[r, b, f]
-            out[i, f] = (p[r, f] - ONE) * over + shift[r, b, f]
+@njit(inline="always")
+def _scale(top: Any, log_sum: Any, p: Any, q: Any, log_count: float) -> Any:
+    """Logarithm of norm / extreme entry and the largest that is finite."""
+    return log_sum / p - q * like(q, log_count), like(top, HIGHEST) - _log_top(top)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _exps(a: Array) -> None:
-    for k in range(a.size):
-        a[k] = _exp(a[k])
+@entry("n n n n x x i x x x")
+def norms_of(
+    width: int, size: int, norms: int, exponents: int, p: Any, q: Any, count: Any,
+    top: Any, rest: Any, out: Any,
+) -> int:  # fmt: skip
+    """Norms from the sums, which are cleaned where a segment is empty or holds NaN."""
+    for r in range(norms):
+        for b in range(size):
+            log_count = math.log(max(1, count[b]))
+            for c in range(0, width, LANES):
+                at, left = (r * size + b) * width + c, width - c
+                high, more = load(top, at, left), load(rest, at, left)
+                high = pick(below(high, zeros(high)), zeros(high), high)
+                high = pick(is_number(more), high, more)
+                is_zero = equal(high, zeros(high))
+                more = pick(is_zero, zeros(high), more)
+                store(top, at, high, left)
+                store(rest, at, more, left)
+                power = _exponent(p, r, exponents, c, left)
+                by_count = _exponent(q, r, exponents, c, left)
+                scale, room = _scale(
+                    high, _log_one_more(more), power, by_count, log_count
+                )
+                scale = _smaller(scale, room)
+                near = high * exp(scale)
+                far = pick(is_zero, zeros(high), exp(_log_top(high) + scale))
+                is_near = below(magnitude(scale), like(scale, NEAR))
+                store(out, at, pick(is_near, near, far), left)
+    return 0
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _add_rows(
-    power: Array, grad: Array, index: Array, first: int, r: int, out: Array
-) -> None:
-    for i in range(power.shape[0]):
-        b = index[first + i]
-        for f in range(power.shape[1]):
-            out[i, f] += grad[r, b, f] * power[i, f]
+@njit(inline="always")
+def _add_to(place: Any, r: int, exponents: int, c: int, left: int, value: Any) -> None:
+    """Adds to the gradient of an exponent."""
+    if exponents == 1:
+        place[r] += add_up(value)
+    else:
+        at = r * exponents + c
+        store(place, at, load(place, at, left) + value, left)
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
-def _sign_rows(x: Array, first: int, part: int, out: Array) -> None:
-    """Multiplies by the derivative of the magnitude."""
-    above = ZERO if part == 2 else ONE
-    below = ZERO if part == 1 else -ONE
-    low = np.uint64(first)
-    for i in range(out.shape[0]):
-        for f in range(out.shape[1]):
-            value = x[low + np.uint64(i), f]
-            sign = above if value > ZERO else below
-            out[i, f] *= ZERO if value == ZERO else sign
+@entry("n n n n x x i x x x x x x x x x x")
+def slopes_of(
+    width: int, size: int, norms: int, exponents: int, p: Any, q: Any, count: Any,
+    top: Any, rest: Any, moment: Any, out: Any, grad: Any, kept: Any, log_top: Any,
+    shift: Any, grad_p: Any, grad_q: Any,
+) -> int:  # fmt: skip
+    """Gradients of the exponents, and what those of the rows need.
+
+    ``kept`` is the gradient with 0 where nothing moves the norm.
+    """
+    for e in range(norms * exponents):
+        grad_p[e] = grad_q[e] = 0.0
+    for r in range(norms):
+        for c in range(0, width, LANES):
+            left = width - c
+            power = _exponent(p, r, exponents, c, left)
+            by_count = _exponent(q, r, exponents, c, left)
+            for_p = for_q = short_p = short_q = zeros(power)
+            for b in range(size):
+                at = (r * size + b) * width + c
+                log_count = math.log(max(1, count[b]))
+                high, more = load(top, at, left), load(rest, at, left)
+                log_sum = _log_one_more(more)
+                scale, room = _scale(high, log_sum, power, by_count, log_count)
+                up, zero = load(grad, at, left), zeros(power)
+                up = pick(below(room, scale), zero, up)
+                up = pick(equal(high, zero), zero, up)
+                store(kept, at, up, left)
+                store(log_top, at, _log_top(high), left)
+                store(shift, at, _smaller(scale, room) - log_sum, left)
+                per_log = up * load(out, at, left)
+                mean = load(moment, at, left) / (more + like(more, 1.0))
+                short_p = short_p + per_log * (mean - log_sum)
+                short_q = short_q - per_log * like(zero, log_count)
+                if b % 32 == 31 or b == size - 1:  # long sums of short ones
+                    for_p, for_q = for_p + short_p, for_q + short_q
+                    short_p = short_q = zero
+            _add_to(grad_p, r, exponents, c, left, for_p / (power * power))
+            _add_to(grad_q, r, exponents, c, left, for_q)
+    return 0
 
 
-@njit(nogil=True, cache=True, fastmath=LOOSE)
+@entry("n n n n n n n f x x i x x x x")
 def rows(
-    x: Array, p: Array, index: Array, log_top: Array, shift: Array, grad: Array,
-    eps: float, part: int, start: int, stop: int, out: Array,
-) -> None:  # fmt: skip
+    start: int, stop: int, width: int, size: int, norms: int, exponents: int,
+    part: int, eps: float, x: Any, p: Any, index: Any, log_top: Any, shift: Any,
+    grad: Any, out: Any,
+) -> int:  # fmt: skip
     """Writes the gradients of rows ``start`` to ``stop``."""
-    width, small = x.shape[1], np.float32(eps)
-    block = max(1, ENTRIES // max(1, width))
-    buffer = np.empty((2, block, width), np.float32)
-    for first in range(start, stop, block):
-        size = min(block, stop - first)
-        log_v, power = buffer[0][:size], buffer[1][:size]
-        now = out[first : first + size]
-        _magnitudes(x, first, 0, small, part, power)
-        _logs(power.reshape(-1), log_v.reshape(-1))
-        now[:] = ZERO
-        for r in range(p.shape[0]):
-            _powers(log_v, p, index, first, r, log_top, shift, power)
-            _exps(power.reshape(-1))
-            _add_rows(power, grad, index, first, r, now)
-        _sign_rows(x, first, part, now)
+    i = start
+    while i < stop:
+        b, j = index[i], run_end(index, i, stop)
+        for c in range(0, width, LANES):
+            left = width - c
+            for r in range(norms):
+                at = (r * size + b) * width + c
+                high, move = load(log_top, at, left), load(shift, at, left)
+                up = load(grad, at, left)
+                power = _exponent(p, r, exponents, c, left) - like(up, 1.0)
+                for k in range(i, j):
+                    value = load(x, k * width + c, left)
+                    factor = _factor(value, part)
+                    over = log(value * factor + like(value, eps)) - high
+                    slope = exp(power * over + move) * up * factor
+                    slope = pick(equal(value, zeros(value)), zeros(value), slope)
+                    if r > 0:
+                        slope = slope + load(out, k * width + c, left)
+                    store(out, k * width + c, slope, left)
+        i = j
+    return 0

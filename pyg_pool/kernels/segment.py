@@ -16,7 +16,7 @@ from torch import Tensor
 from pyg_pool.errors import check_choice, reads_values
 from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import chosen, is_traced, runs_numba
+from pyg_pool.kernels.dispatch import is_traced, route, runs_numba
 from pyg_pool.kernels.segment_native import (
     accumulator,
     native_extreme,
@@ -84,46 +84,59 @@ def segment_reduce(
     check_choice("segment_reduce", "reduce", reduce, REDUCES)
     index, dim_size = segment_index("segment_reduce", x, index, ptr, dim_size)
     wide = accumulator(x)
-    word = "sum" if reduce == "mean" else reduce
-    name = chosen("segment_reduce", x, index) if _is_known(x, reduce) else None
-    if name is not None:
-        given = wide if reduce == "mean" else x
-        out = segment_chosen.reduce_by(name, given, index, dim_size, word)
+    name = _route(x, wide, index, reduce)
+    if name == "numba":
+        out = _compiled(wide, index, dim_size, reduce)
     else:
-        run = _compiled if _has_twin(wide, index, reduce) else native_reduce
-        out = run(wide, index, dim_size, word)
+        out = _reduced(name, x, wide, index, dim_size, reduce)
+    return out if wide is x else out.to(x.dtype)
+
+
+def _route(x: Tensor, wide: Tensor, index: Tensor, reduce: str) -> str | None:
+    """The backend that takes the rows, ``None`` for native."""
+    if is_traced() or reduce not in TWINS:  # guards would tie down symbolic sizes
+        return None
+    rows = x.numel()
+    has_twin = wide.dtype in TWINS[reduce] and x.size(0) < 2**31
+    name = route("segment_reduce", rows, x, index, has_twin=has_twin)
+    is_known = name == "numba" or (x.is_floating_point() and rows > 0)
+    return name if is_known else None
+
+
+def _reduced(
+    name: str | None, x: Tensor, wide: Tensor, index: Tensor, size: int, reduce: str
+) -> Tensor:
+    """A reduction in a backend chosen by name, or in torch's operations."""
+    word = "sum" if reduce == "mean" else reduce
+    if name is None:
+        out = native_reduce(wide, index, size, word)
+    else:
+        given = wide if reduce == "mean" else x
+        out = segment_chosen.reduce_by(name, given, index, size, word)
     if reduce == "mean":
-        count = segment_count(index, dim_size).clamp(min=1).to(wide.dtype)
+        count = segment_count(index, size).clamp(min=1).to(wide.dtype)
         out = out / count.view([-1] + [1] * (x.dim() - 1))
-    return out.to(x.dtype)
-
-
-def _is_known(x: Tensor, reduce: str) -> bool:
-    """Whether backends chosen by name know the reduction."""
-    if is_traced():  # sizes may be symbols that no guard should tie down
-        return False
-    return reduce in TWINS and x.is_floating_point() and 0 not in x.shape
-
-
-def _has_twin(x: Tensor, index: Tensor, reduce: str) -> bool:
-    """Whether the compiled CPU twin takes the rows."""
-    kinds = TWINS.get(reduce, ())
-    if is_traced() or x.dtype not in kinds or x.size(0) >= 2**31:
-        return False
-    return runs_numba("segment_reduce", x.numel(), x, index)
+    return out
 
 
 def _compiled(x: Tensor, index: Tensor, size: int, reduce: str) -> Tensor:
     """A reduction in the compiled CPU twin."""
     twin.check_range("segment_reduce", index, size)
-    rows = x.reshape(x.size(0), math.prod(x.shape[1:]))
-    if reduce == "sum":
-        out = twin.sums(rows, index, size)
+    rows = flat_rows(x)
+    if reduce in ("max", "min"):
+        out = twin.extremes(rows, index, size, reduce)[0]
     elif reduce == "logsumexp":
         out = twin.logsumexp(rows, index, size, native_logsumexp)
     else:
-        out = twin.extremes(rows, index, size, reduce)[0]
-    return out.view(size, *x.shape[1:])
+        out = twin.sums(rows, index, size, mean=reduce == "mean")
+    return out if x.dim() == 2 else out.view(size, *x.shape[1:])
+
+
+def flat_rows(x: Tensor) -> Tensor:
+    """``[N, *]`` as a contiguous matrix; one that is so already as it is."""
+    if x.dim() != 2:
+        x = x.reshape(x.size(0), math.prod(x.shape[1:]))
+    return x.contiguous()
 
 
 def segment_extreme(
@@ -162,12 +175,12 @@ def segment_extreme(
     check_choice("segment_extreme", "reduce", reduce, ("max", "min"))
     index, size = segment_index("segment_extreme", x, index, ptr, dim_size)
     wide = accumulator(x)
-    if not _has_twin(wide, index, reduce):
+    fits = wide.dtype in DOUBLE and x.size(0) < 2**31
+    if not (fits and runs_numba("segment_reduce", x.numel(), x, index)):
         best, row = native_extreme(wide, index, size, reduce, with_rows=True)
         return best.to(x.dtype), row.long()
     twin.check_range("segment_extreme", index, size)
-    rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
-    best, row = twin.extremes(rows, index, size, reduce)
+    best, row = twin.extremes(flat_rows(wide), index, size, reduce)
     shape = [size, *x.shape[1:]]
     return best.view(shape).to(x.dtype), row.view(shape).long()
 
@@ -203,18 +216,18 @@ def segment_softmax(
         tensor([0.5000, 0.5000, 1.0000])
     """
     index, dim_size = segment_index("segment_softmax", scores, index, ptr, dim_size)
-    name = chosen("segment_softmax", scores, index) if scores.numel() > 0 else None
-    if name is not None:
-        out = segment_chosen.softmax_by(name, scores, index, dim_size)
-        return out.to(scores.dtype)
     wide = accumulator(scores)
     is_single = wide.dtype == torch.float32
-    if is_single and runs_numba("segment_softmax", scores.numel(), scores, index):
+    name = route("segment_softmax", scores.numel(), scores, index, has_twin=is_single)
+    if name == "numba":
         twin.check_range("segment_softmax", index, dim_size)
-        rows = wide.reshape(scores.size(0), math.prod(scores.shape[1:]))
-        out = twin.softmax(rows, index, dim_size, native_softmax)
-        return out.view_as(scores).to(scores.dtype)
-    return native_softmax(wide, index, dim_size).to(scores.dtype)
+        out = twin.softmax(flat_rows(wide), index, dim_size, native_softmax)
+        out = out if scores.dim() == 2 else out.view_as(scores)
+    elif name is not None and scores.numel() > 0:
+        out = segment_chosen.softmax_by(name, scores, index, dim_size)
+    else:
+        out = native_softmax(wide, index, dim_size)
+    return out if wide is scores else out.to(scores.dtype)
 
 
 def segment_index(
@@ -239,7 +252,9 @@ def segment_index(
         )
     if dim_size is None:
         dim_size = int(index.max()) + 1 if index.numel() > 0 else 0
-    return index.long(), dim_size
+    if index.dtype != torch.long:
+        index = index.long()
+    return index.contiguous(), dim_size
 
 
 def _index_from_ptr(owner: str, x: Tensor, ptr: Tensor, dim_size: int | None) -> Tensor:

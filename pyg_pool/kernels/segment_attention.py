@@ -14,14 +14,14 @@ from torch import Tensor
 
 from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import chosen, is_traced, runs_numba
-from pyg_pool.kernels.segment import segment_index
+from pyg_pool.kernels.dispatch import is_traced, route
+from pyg_pool.kernels.segment import flat_rows, segment_index
 from pyg_pool.kernels.segment_native import (
     accumulator,
     native_reduce,
     native_softmax,
 )
-from pyg_pool.kernels.threads import run_spans
+from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
 __all__ = ["segment_attention"]
@@ -74,25 +74,30 @@ def segment_attention(
     """
     heads = _heads(scores, values)
     index, size = segment_index("segment_attention", values, index, ptr, dim_size)
-    is_eager = not is_traced()
-    if (
-        is_eager
-        and values.numel() > 0
-        and chosen("segment_attention", scores, values, index)
-    ):
+    wide = accumulator(values)
+    same = scores is values
+    wide_scores = wide if same else accumulator(scores)
+    if wide_scores.dtype != wide.dtype:
+        wide_scores = wide_scores.to(wide.dtype)
+    fits = wide.dtype == torch.float32 and (values.dim() < 2 or values.size(-1) > 0)
+    name = (
+        None
+        if is_traced()
+        else route(
+            "segment_attention", values.numel(), scores, values, index, has_twin=fits
+        )
+    )
+    if name == "numba":
+        twin.check_range("segment_attention", index, size)
+        flat = flat_rows(wide)
+        out = _compiled(flat if same else wide_scores, flat, index, size, heads)
+        out = out if values.dim() == 2 else out.view(size, *values.shape[1:])
+    elif name is not None and values.numel() > 0:
         scores = scores.to(values.dtype)
         out = segment_chosen.attention_by(scores, values, index, size, heads)
-        return out.to(values.dtype)
-    wide_values = accumulator(values)
-    same = scores is values
-    wide_scores = wide_values if same else accumulator(scores).to(wide_values.dtype)
-    fits = is_eager and wide_values.dtype == torch.float32 and 0 not in values.shape[1:]
-    if fits and runs_numba("segment_attention", values.numel(), scores, values, index):
-        twin.check_range("segment_attention", index, size)
-        flat = wide_values.reshape(values.size(0), math.prod(values.shape[1:]))
-        out = _compiled(flat if same else wide_scores, flat, index, size, heads)
-        return out.view(size, *values.shape[1:]).to(values.dtype)
-    return _native(wide_scores, wide_values, index, size).to(values.dtype)
+    else:
+        out = _native(wide_scores, wide, index, size)
+    return out if out.dtype == values.dtype else out.to(values.dtype)
 
 
 def _heads(scores: Tensor, values: Tensor) -> int:
@@ -124,11 +129,14 @@ def _compiled(
     """The weighted sum of ``[N, F]`` in the twin."""
     if heads == values.size(1):
         same = scores is values
-        scores = scores.reshape(values.shape)
-        out: Tensor = _PerChannel.apply(scores, values, index, size, same)
+        if scores.shape != values.shape:
+            scores = scores.reshape(values.shape)
+        rows = scores.contiguous()
+        out: Tensor = _PerChannel.apply(rows, values, index, size, same)
         return out
-    scores = scores.reshape(values.size(0), heads)
-    return _PerHead.apply(scores, values, index, size)
+    if scores.dim() != 2 or scores.size(1) != heads:
+        scores = scores.reshape(values.size(0), heads)
+    return _PerHead.apply(scores.contiguous(), values, index, size)
 
 
 def _derive(
@@ -153,28 +161,23 @@ class _PerChannel(torch.autograd.Function):
         ctx: Any, scores: Tensor, values: Tensor, index: Tensor, size: int, same: bool
     ) -> Tensor:
         from pyg_pool.kernels import segment_attention_numba as kernel
-        from pyg_pool.kernels import segment_numba
 
-        best = values.new_full((size, values.size(1)), -torch.inf)
-        shift, total = torch.empty_like(best), torch.zeros_like(best)
-        out = torch.zeros_like(best)
-        args = twin.plain(scores), twin.plain(values), index.numpy(), shift.numpy()
-        top, sinks, parts = best.numpy(), (total.numpy(), out.numpy()), None
-        parts = twin.channel_spans(values)
-        run_spans(lambda f, g: segment_numba.tops(args[0], args[2], f, g, top), parts)
-        segment_numba.shifts(top, args[3])
-        run_spans(lambda f, g: kernel.forward(*args, f, g, *sinks), parts)
-        factor = twin.inverse(total)
-        out *= factor
+        rows, width = values.shape
+        top, total, out = (torch.empty((size, width)) for _ in range(3))
+        shared(
+            kernel.forward.single, width, values.numel(), rows, width, size,
+            scores.data_ptr(), values.data_ptr(), index.data_ptr(), top.data_ptr(),
+            total.data_ptr(), out.data_ptr(),
+        )  # fmt: skip
         ctx.options = size, same
-        ctx.save_for_backward(scores, values, index, shift, factor, out)
+        ctx.save_for_backward(scores, values, index, top, total, out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
         from pyg_pool.kernels import segment_attention_numba as kernel
 
-        scores, values, index, shift, factor, out = ctx.saved_tensors
+        scores, values, index, top, total, out = ctx.saved_tensors
         size, same = ctx.options
         if torch.is_grad_enabled() and same:
             again = _native(values, values, index, size)
@@ -182,17 +185,22 @@ class _PerChannel(torch.autograd.Function):
             return None, both[0], None, None, None
         if torch.is_grad_enabled():
             return *_derive(ctx, scores, values, index, size, grad), None, None, None
-        by_values = torch.empty_like(values, memory_format=torch.contiguous_format)
-        by_scores = by_values if same else torch.empty_like(by_values)
-        up = (grad * factor).contiguous()
-        args = [twin.plain(t) for t in (scores, values, index, shift, up, out)]
-        sinks = by_values.numpy(), by_scores.numpy()
-        run: Any = kernel.backward
-        run_spans(
-            lambda i, j: run(*args, i, j, *sinks, same),
-            twin.row_spans(values),
-        )
-        return (None if same else by_scores), by_values, None, None, None
+        rows, width = values.shape
+        for_scores, for_values = ctx.needs_input_grad[:2]
+        wanted = kernel.VALUES * for_values + kernel.SCORES * for_scores
+        by_values = torch.empty((rows, width)) if for_values else out
+        by_scores = torch.empty((rows, width)) if for_scores and not same else out
+        if same:
+            wanted, by_scores = kernel.SAME, by_values
+        grad = grad.contiguous()
+        shared(
+            kernel.backward.single, rows, values.numel(), width, scores.data_ptr(),
+            values.data_ptr(), index.data_ptr(), top.data_ptr(), total.data_ptr(),
+            out.data_ptr(), grad.data_ptr(), wanted, by_values.data_ptr(),
+            by_scores.data_ptr(),
+        )  # fmt: skip
+        first = by_scores if for_scores and not same else None
+        return first, (by_values if for_values else None), None, None, None
 
 
 class _PerHead(torch.autograd.Function):
@@ -204,17 +212,19 @@ class _PerHead(torch.autograd.Function):
     ) -> Tensor:
         from pyg_pool.kernels import segment_attention_numba as kernel
 
-        _, shift, total = twin.powers_of(scores, index, size)
-        weight = twin.weights_of(scores, index, shift, twin.inverse(total))
-        out = values.new_zeros(size, values.size(1))
-        depth = values.size(1) // max(1, scores.size(1))
-        args = weight.numpy(), twin.plain(values), index.numpy(), depth
-        sink = out.numpy()
-        run_spans(
-            lambda f, g: kernel.add_weighted(*args, f, g, sink),
-            twin.channel_spans(values),
-        )
-        ctx.options = size, depth
+        (rows, width), heads = values.shape, scores.size(1)
+        depth = width // max(1, heads)
+        weight, out = torch.empty((rows, heads)), torch.empty((size, width))
+        spare = torch.empty((2, size, heads))
+        ids, top = index.data_ptr(), spare.data_ptr()
+        kernel.head_weights.single(
+            rows, heads, size, scores.data_ptr(), ids, top, top + 4 * size * heads,
+            weight.data_ptr(),
+        )  # fmt: skip
+        shared(
+            kernel.add_weighted.single, width, values.numel(), rows, heads, depth,
+            size, weight.data_ptr(), values.data_ptr(), ids, out.data_ptr(),
+        )  # fmt: skip
         ctx.save_for_backward(scores, values, index, weight, out)
         return out
 
@@ -223,18 +233,22 @@ class _PerHead(torch.autograd.Function):
         from pyg_pool.kernels import segment_attention_numba as kernel
 
         scores, values, index, weight, out = ctx.saved_tensors
-        size, depth = ctx.options
+        size, heads = out.size(0), scores.size(1)
         if torch.is_grad_enabled():
             return *_derive(ctx, scores, values, index, size, grad), None, None
-        by_values = torch.empty_like(values, memory_format=torch.contiguous_format)
-        by_weight = torch.empty_like(weight)
-        args = [twin.plain(t) for t in (weight, values, index, grad)]
-        sinks = by_values.numpy(), by_weight.numpy()
-        run: Any = kernel.weighted_backward
-        run_spans(
-            lambda i, j: run(*args, depth, i, j, *sinks),
-            twin.row_spans(values),
+        rows, width = values.shape
+        depth, grad = width // max(1, heads), grad.contiguous()
+        for_scores, for_values = ctx.needs_input_grad[:2]
+        wanted = kernel.VALUES * for_values + kernel.SCORES * for_scores
+        by_values = torch.empty((rows, width)) if for_values else None
+        by_scores, inner = torch.empty((rows, heads)), torch.empty((size, heads))
+        kernel.head_products.single(
+            size, heads, depth, grad.data_ptr(), out.data_ptr(), inner.data_ptr()
         )
-        inner = (grad * out).view(size, weight.size(1), depth).sum(2)
-        by_scores = twin.slope(weight, by_weight, index, size, inner)
-        return by_scores, by_values, None, None
+        sink = out if by_values is None else by_values
+        shared(
+            kernel.weighted_backward.single, rows, values.numel(), heads, depth,
+            weight.data_ptr(), values.data_ptr(), index.data_ptr(), grad.data_ptr(),
+            inner.data_ptr(), wanted, sink.data_ptr(), by_scores.data_ptr(),
+        )  # fmt: skip
+        return (by_scores if for_scores else None), by_values, None, None

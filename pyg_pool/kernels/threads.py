@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["run_spans", "spans"]
+__all__ = ["run_spans", "shared", "spans"]
 
 # Elements from which a second thread pays.
 PARALLEL_FROM = 1 << 17
@@ -83,3 +83,25 @@ def run_spans(function: Callable[..., Any], parts: list[tuple[int, int]]) -> Non
     function(*parts[0])
     for other in others:
         other.result()
+
+
+def shared(run: Callable[..., Any], length: int, elements: int, *args: Any) -> None:
+    """Calls ``run(start, stop, *args)`` for spans that cover a range, in threads.
+
+    Args:
+        run: A kernel that takes a span.
+        length: Length of the range.
+        elements: Size of the work, below which one thread does all.
+        args: What else the kernel takes.
+
+    Example:
+        >>> from pyg_pool.kernels.threads import shared
+        >>> shared(print, 3, 3, "a")
+        0 3 a
+    """
+    if elements < PARALLEL_FROM or torch.get_num_threads() == 1:
+        run(0, length, *args)
+        return
+    run_spans(
+        lambda start, stop: run(start, stop, *args), spans(length, elements, step=LINE)
+    )
