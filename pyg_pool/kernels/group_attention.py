@@ -11,16 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_pool.kernels.attention_flash import (
+    flash_backward,
+    flash_blocks,
+    flash_forward,
+    takes_flash,
+)
 from pyg_pool.kernels.attention_native import (
     AttentionGroups,
     blocks_of,
     native_backward,
     native_forward,
-    slope_limit,
 )
-from pyg_pool.kernels.attention_twin import OrderedRows, twin_backward, twin_forward
 from pyg_pool.kernels.derive import gradients
-from pyg_pool.kernels.dispatch import is_traced, runs_numba
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.typing import OptTensor
 
 __all__ = ["AttentionGroups", "group_attention", "self_attention"]
@@ -87,55 +91,50 @@ def self_attention(qkv: Tensor, groups: AttentionGroups) -> Tensor:
         tensor([[3.],
                 [3.]])
     """
-    width = qkv.size(1) // 3
-    # The twin writes the gradients where they belong, without a copy.
-    in_order = groups.key is groups.query and not is_traced()
-    if in_order and _takes_numba(qkv, groups):
-        out: Tensor = _SelfAttention.apply(qkv, groups)
-        return out
-    q, k, v = qkv.split(width, 1)
-    return group_attention(q, k, v, groups)
+    if is_traced() or not takes_flash(qkv, groups):
+        q, k, v = qkv.chunk(3, 1)
+        return group_attention(q, k, v, groups)
+    # The gradients are written where they belong, without a copy.
+    out: Tensor = _SelfAttention.apply(qkv, groups)
+    return out
 
 
 class _SelfAttention(torch.autograd.Function):
-    """The compiled twin on one matrix."""
+    """Torch's kernel on one matrix."""
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, groups: AttentionGroups) -> Tensor:
-        ctx.groups, ctx.rows = groups, OrderedRows.of(groups)
-        q, k, v = qkv.detach().split(qkv.size(1) // 3, 1)
-        out, top, total = twin_forward(q, k, v, groups, ctx.rows)
-        ctx.save_for_backward(qkv, top, total)
+        ctx.groups, ctx.blocks = groups, flash_blocks(groups)
+        q, k, v = qkv.chunk(3, 1)
+        out, kept = flash_forward(q, k, v, groups, ctx.blocks)
+        ctx.save_for_backward(qkv, out, *kept)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, None]:
-        qkv, *kept = ctx.saved_tensors
-        q, k, v = qkv.split(qkv.size(1) // 3, 1)
+        qkv, out, *kept = ctx.saved_tensors
+        q, k, v = qkv.chunk(3, 1)
         if torch.is_grad_enabled():
-            out = native_forward(q, k, v, ctx.groups, blocks_of(ctx.groups))
-            return gradients(out, [qkv], grad)[0], None
-        limit = slope_limit(qkv.dtype)
-        if ctx.rows.query_order is None:
-            into = torch.zeros_like(qkv)
-            twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit, into)
-            return into, None
-        found = twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit)
-        return torch.cat(found, 1), None
+            again = native_forward(q, k, v, ctx.groups, blocks_of(ctx.groups))
+            return gradients(again, [qkv], grad)[0], None
+        into = torch.zeros_like(qkv)
+        places = list(into.chunk(3, 1))
+        flash_backward(q, k, v, grad, out, kept, ctx.groups, ctx.blocks, places)
+        return into, None
 
 
 class _GroupAttention(torch.autograd.Function):
-    """Keeps queries, keys and values, and with numba two numbers per query and head."""
+    """Keeps queries, keys and values, and a number per query and head."""
 
     @staticmethod
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups
     ) -> Tensor:
-        ctx.groups, ctx.rows = groups, None
-        if _takes_numba(q, groups):
-            ctx.rows = OrderedRows.of(groups)
-            out, top, total = twin_forward(q, k, v, groups, ctx.rows)
-            ctx.save_for_backward(q, k, v, top, total)
+        ctx.groups, ctx.is_flash = groups, takes_flash(q, groups)
+        if ctx.is_flash:
+            ctx.blocks = flash_blocks(groups)
+            out, kept = flash_forward(q, k, v, groups, ctx.blocks)
+            ctx.save_for_backward(q, k, v, out, *kept)
             return out
         ctx.blocks = blocks_of(groups)
         ctx.save_for_backward(q, k, v)
@@ -151,17 +150,13 @@ class _GroupAttention(torch.autograd.Function):
             out = native_forward(q, k, v, ctx.groups, blocks)
             first = gradients(out, [q, k, v], grad)
             return first[0], first[1], first[2], None
-        if ctx.rows is not None:
-            limit = slope_limit(q.dtype)
-            found = twin_backward(q, k, v, grad, kept, ctx.groups, ctx.rows, limit)
-            return *found, None
+        if ctx.is_flash:
+            into = [torch.zeros_like(x) for x in (q, k, v)]
+            flash_backward(
+                q, k, v, grad, kept[0], kept[1:], ctx.groups, ctx.blocks, into
+            )
+            return into[0], into[1], into[2], None
         return *native_backward(q, k, v, grad, ctx.groups, ctx.blocks), None
-
-
-def _takes_numba(q: Tensor, groups: AttentionGroups) -> bool:
-    if q.dtype != torch.float32 or groups.dropout > 0.0:
-        return False
-    return runs_numba("group_attention", q.numel(), q, groups.query)
 
 
 def _parts_of(groups: AttentionGroups) -> tuple[Any, ...]:
@@ -186,6 +181,8 @@ def _attention_op(
     seed: Tensor | None, size: int, heads: int, chunk_size: int, dropout: float,
 ) -> Tensor:  # fmt: skip
     groups = _groups_of(query, key, factor, seed, size, heads, chunk_size, dropout)
+    if takes_flash(q, groups):
+        return flash_forward(q, k, v, groups, flash_blocks(groups))[0]
     return native_forward(q, k, v, groups, blocks_of(groups))
 
 

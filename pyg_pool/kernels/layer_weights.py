@@ -76,6 +76,8 @@ def _signed(logits: Tensor, square: Tensor, how: str, eps: float) -> Tensor:
     least = (eps * square).clamp(min=LEAST).unsqueeze(-1)
     if how == "signed_abs":
         return logits / torch.maximum(size, least)
+    if logits.size(1) == 1:  # exactly 1, and no rounding error as its gradient
+        return logits * 0.0 + 1.0
     total = logits.sum(-1, keepdim=True)
     # A sum as small as its own rounding error has no sign to divide by.
     noise = torch.finfo(logits.dtype).eps * size.detach()

@@ -1,0 +1,135 @@
+"""Attention inside groups by torch's own kernel for the CPU, block after block.
+
+The kernel never holds a matrix of weights. It takes one factor for all of its inner
+products, so a block of groups with equal factors is a call; where the factor is
+above 1, products may be too large for it and :mod:`attention_native` takes over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_pool.kernels.attention_blocks import AttentionBlock, attention_blocks
+from pyg_pool.kernels.attention_native import (
+    AttentionGroups,
+    native_backward,
+    native_forward,
+)
+from pyg_pool.kernels.dispatch import current_backend, is_vectorised
+
+__all__ = ["flash_backward", "flash_blocks", "flash_forward", "takes_flash"]
+
+NAME = "_scaled_dot_product_flash_attention_for_cpu"
+FORWARD: Any = getattr(torch.ops.aten, NAME, None)
+BACKWARD: Any = getattr(torch.ops.aten, f"{NAME}_backward", None)
+
+
+def takes_flash(q: Tensor, groups: AttentionGroups) -> bool:
+    """Whether torch's kernel can take these rows; ``native`` is the reference."""
+    if FORWARD is None or is_vectorised() or current_backend() == "native":
+        return False
+    is_wide = q.dtype in (torch.float32, torch.float64)
+    return is_wide and q.device.type == "cpu" and groups.dropout == 0.0
+
+
+def flash_blocks(groups: AttentionGroups) -> list[AttentionBlock]:
+    """Blocks of groups of similar size and of one factor; large groups are alone."""
+    factor, kind = groups.factor, None
+    if factor.numel() > 0 and not bool(factor.min() == factor.max()):
+        # All that the kernel cannot take may share a block.
+        _, kind = torch.where(factor <= 1.0, factor, 2.0).unique(return_inverse=True)
+    return attention_blocks(groups.query, groups.key, groups.size, kind, alone=True)
+
+
+def flash_forward(
+    q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups,
+    blocks: list[AttentionBlock],
+) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
+    """Result, and one number per query and head of each block for the gradient."""
+    out, kept = q.new_zeros(q.shape), []
+    for block in blocks:
+        scale = float(groups.factor[block.groups[0]])
+        if not scale <= 1.0:
+            out += native_forward(q, k, v, groups, [block])
+            kept.append(q.new_zeros(0))
+            continue
+        ours, keys, values = _taken(q, k, v, block, groups.heads)
+        found, total = FORWARD(
+            ours, keys, values, 0.0, False, attn_mask=_mask(block, q), scale=scale
+        )
+        _write(out, block.query, block.query_span, found)
+        kept.append(total)
+    return out, kept
+
+
+def flash_backward(
+    q: Tensor, k: Tensor, v: Tensor, grad: Tensor, out: Tensor, kept: list[Tensor],
+    groups: AttentionGroups, blocks: list[AttentionBlock], into: list[Tensor],
+) -> None:  # fmt: skip
+    """Writes the gradients of queries, keys and values into zeros."""
+    for block, total in zip(blocks, kept, strict=True):
+        scale = float(groups.factor[block.groups[0]])
+        if not scale <= 1.0:
+            for place, part in zip(
+                into, native_backward(q, k, v, grad, groups, [block]), strict=True
+            ):
+                place += part
+            continue
+        ours, keys, values = _taken(q, k, v, block, groups.heads)
+        result = _rows(out, block.query, block.query_span, groups.heads)
+        up = _rows(grad, block.query, block.query_span, groups.heads)
+        if block.query_span is None:
+            # A row that pads is that of a node, whose gradient must count once.
+            up = up * block.query_here[:, None, :, None].to(up.dtype)
+        parts = BACKWARD(
+            up, ours, keys, values, result, total, 0.0, False,
+            attn_mask=_mask(block, q), scale=scale,
+        )  # fmt: skip
+        _add(into[0], block.query, block.query_span, parts[0])
+        _add(into[1], block.key, block.key_span, parts[1])
+        _add(into[2], block.key, block.key_span, parts[2])
+
+
+def _taken(
+    q: Tensor, k: Tensor, v: Tensor, block: AttentionBlock, heads: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        _rows(q, block.query, block.query_span, heads),
+        _rows(k, block.key, block.key_span, heads),
+        _rows(v, block.key, block.key_span, heads),
+    )
+
+
+def _rows(x: Tensor, rows: Tensor, span: slice | None, heads: int) -> Tensor:
+    """Rows of a block, ``[G, H, P, D]``; a view where they lie side by side."""
+    taken = x[span] if span is not None else x.index_select(0, rows.view(-1))
+    return taken.view(*rows.shape, heads, -1).transpose(1, 2)
+
+
+def _mask(block: AttentionBlock, like: Tensor) -> Tensor | None:
+    """What is added to the products of a block, nothing where all keys are there."""
+    if block.key_span is not None:
+        return None
+    none = like.new_zeros(block.key_here.shape)
+    return none.masked_fill_(~block.key_here, -torch.inf)[:, None, None]
+
+
+def _write(out: Tensor, rows: Tensor, span: slice | None, part: Tensor) -> None:
+    """Puts rows of all heads in place; padded ones repeat a row and its result."""
+    flat = part.transpose(1, 2).reshape(-1, out.size(1))
+    if span is not None:
+        out[span] = flat
+    else:
+        out.index_copy_(0, rows.view(-1), flat)
+
+
+def _add(total: Tensor, rows: Tensor, span: slice | None, part: Tensor) -> None:
+    """Puts gradients in place; those of padded rows are 0."""
+    flat = part.transpose(1, 2).reshape(-1, total.size(1))
+    if span is not None:
+        total[span] = flat
+    else:
+        total.index_add_(0, rows.view(-1), flat)

@@ -1,0 +1,64 @@
+"""Attention by torch's kernel beside the padded form, for each kind of group."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from pyg_pool.kernels import use_backend
+from pyg_pool.kernels.attention_blocks import LARGE
+from pyg_pool.kernels.attention_flash import (
+    flash_backward,
+    flash_blocks,
+    flash_forward,
+    takes_flash,
+)
+from pyg_pool.kernels.attention_native import (
+    AttentionGroups,
+    blocks_of,
+    native_backward,
+    native_forward,
+)
+
+SIZES = torch.tensor([3, LARGE + 9, 0, 1, 20, LARGE + 40])
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("factor", [[0.5] * 6, [0.5, 0.25, 1.0, 3.0, 0.5, 7.0]])
+def test_like_the_padded_form(factor: list[float], is_sorted: bool) -> None:
+    index = torch.repeat_interleave(torch.arange(6), SIZES)
+    index = index if is_sorted else index[torch.randperm(len(index))]
+    given = AttentionGroups(index, index, 6, torch.tensor(factor).double(), 2)
+    qkv = torch.randn(len(index), 12).double()
+    parts, grad = qkv.chunk(3, 1), torch.randn(len(index), 4).double()
+    blocks = flash_blocks(given)
+    assert sum(len(b.groups) == 1 and b.query.size(1) > LARGE for b in blocks) >= 2
+    out, kept = flash_forward(*parts, given, blocks)
+    assert_close(out, native_forward(*parts, given, blocks_of(given)))
+    into = list(torch.zeros_like(qkv).chunk(3, 1))
+    flash_backward(*parts, grad, out, kept, given, blocks, into)
+    wanted = native_backward(*parts, grad, given, blocks_of(given))
+    for one, other in zip(into, wanted, strict=True):
+        assert_close(one, other)
+
+
+def test_more_keys_than_queries() -> None:
+    key = torch.repeat_interleave(torch.arange(6), SIZES)
+    query = torch.tensor([5, 1, 1, 4, 2])
+    given = AttentionGroups(query, key, 6, torch.full((6,), 0.3), 1)
+    q, k, v = (torch.randn(n, 4) for n in (5, len(key), len(key)))
+    out, _ = flash_forward(q, k, v, given, flash_blocks(given))
+    assert (out[4] == 0).all(), "the group has no key"
+    assert_close(out, native_forward(q, k, v, given, blocks_of(given)))
+
+
+def test_who_takes_it() -> None:
+    index, x = torch.zeros(2, dtype=torch.long), torch.ones(2, 4)
+    given = AttentionGroups(index, index, 1, torch.ones(1))
+    assert takes_flash(x, given)
+    assert not takes_flash(x.half(), given)
+    dropped = AttentionGroups(index, index, 1, torch.ones(1), dropout=0.5)
+    assert not takes_flash(x, dropped)
+    with use_backend("native"):
+        assert not takes_flash(x, given)
