@@ -30,6 +30,7 @@ from pyg_pool.kernels.norm_sum import norm_sum
 from pyg_pool.kernels.pairs import distinct_pairs, link_scores, pair_logits
 from pyg_pool.kernels.parse import dominant_links, link_components
 from pyg_pool.kernels.propagate import degree_scale, propagate
+from pyg_pool.kernels.tuple_propagate import pair_ptr, tuple_propagate
 from pyg_pool.testing import GraphSample, random_batch, random_primal_dual
 from pyg_pool.testing.contract import OperatorSpec
 
@@ -239,6 +240,19 @@ def scaled_propagation(x: Tensor, edge_index: Tensor) -> Tensor:
 @primitive(lambda g: (g.x, g.edge_index))
 def sum_of_neighbours(x: Tensor, edge_index: Tensor) -> Tensor:
     return gather_sum(x, edge_index, x.size(0), own=True)
+
+
+def pairs_and_path(g: GraphSample) -> tuple[Any, ...]:
+    """Pairs of the nodes of each graph, and a path through each."""
+    ptr, ids = ptr_of(g), torch.arange(g.num_nodes - 1)
+    inside = ~torch.isin(ids + 1, ptr)
+    path = torch.stack([ids, ids + 1])[:, inside]
+    return torch.randn(int(pair_ptr(ptr)[-1]), 5), path, ptr
+
+
+@primitive(pairs_and_path)
+def messages_of_pairs(x: Tensor, edge_index: Tensor, ptr: Tensor) -> Any:
+    return tuple(tuple_propagate(x, edge_index, ptr, axis=axis) for axis in (0, 1))
 
 
 @primitive(lambda g: (g.x, torch.cat([g.edge_index, g.edge_index[1:]])))

@@ -37,6 +37,10 @@ CHOSEN: dict[str, tuple[str, ...]] = {
         "segment_pnorm",
         "parse",
         "connected_components",
+        "topk",
+        "gather_sum",
+        "tuple_propagate",
+        "sparse_product",
     ),
     "torch_scatter": ("segment_reduce", "segment_softmax"),
     "torch_sparse": ("coalesce",),
@@ -44,12 +48,13 @@ CHOSEN: dict[str, tuple[str, ...]] = {
 
 # Sizes from which the compiled twin beats native torch: entries of both factors,
 # edges, elements of the picked rows, elements twice, rows, edges or nodes, edges,
-# edges, elements of the products, elements of the weighted rows, pairs of faces,
-# elements.
+# edges, elements of the products, elements of the pairs, elements of the weighted
+# rows, pairs of faces, elements.
 NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
     "gated_rows": 16384,
+    "pick": 4096,
     "relu_dropout": 4096,
     "segment_pnorm": 1024,
     "topk": 1024,
@@ -62,10 +67,10 @@ NUMBA_FROM = {
     "hop_pairs": 1,
     "join_product": 16384,
     "gather_sum": 16384,
+    "tuple_propagate": 4096,
     "attend": 1024,
     "pool_mesh": 256,
     "layer_mix": 1024,
-    "group_attention": 1024,
     "segment_reduce": 1024,
     "segment_softmax": 16384,
     "segment_attention": 1024,

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_pool.kernels.dispatch import is_traced, runs_numba
+from pyg_pool.kernels.dispatch import chosen, is_traced, runs_numba
 
 __all__ = ["gather_sum"]
 
@@ -39,6 +39,11 @@ def gather_sum(
         tensor([[0.],
                 [3.]])
     """
+    if x.is_floating_point() and chosen("gather_sum", x, edge_index):
+        from pyg_pool.kernels import gather_sum_triton
+
+        found: Tensor = gather_sum_triton.gather_sum(x, edge_index, size, own)
+        return found
     is_wide = x.dtype in (torch.float32, torch.float64)
     if (
         is_wide

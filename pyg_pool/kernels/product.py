@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pyg_pool.errors import reads_values
 from pyg_pool.kernels.dispatch import (
+    chosen,
     current_backend,
     prefers_scipy,
     runs_numba,
@@ -27,6 +28,7 @@ from pyg_pool.kernels.product_pairs import (
     sorted_rows,
     unpack,
 )
+from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.typing import OptTensor
 
 __all__ = ["sparse_product"]
@@ -101,6 +103,8 @@ def sparse_product(
     value_a, value_b = value_a.to(wide), value_b.to(wide)
     if torch.compiler.is_compiling():
         index, value = _traced(problem, value_a, value_b)
+    elif chosen("sparse_product", index_a, value_a, index_b, value_b):
+        index, value = _in_triton(problem, value_a, value_b)
     else:
         index, value = _Product.apply(value_a, value_b, problem)
     return index, value.to(dtype)
@@ -194,6 +198,24 @@ def _traced(
     value = value_a.index_select(0, left) * value_b.index_select(0, right)
     key, value = merge(key, value)
     return unpack(key, problem.shape[2]), value
+
+
+def _in_triton(
+    problem: Problem, value_a: Tensor, value_b: Tensor
+) -> tuple[Tensor, Tensor]:
+    """All pairs at once: multiplied and summed up by Triton, sorted by torch."""
+    from pyg_pool.kernels import product_triton
+
+    left, right, key = pairs_of(problem, sorted_rows(problem), slice(None))
+    value = product_triton.pair_products(value_a, value_b, left, right)
+    key, order = torch.sort(key, stable=True)
+    new = torch.ones_like(key, dtype=torch.bool)
+    new[1:] = key[1:] != key[:-1]
+    first = new.nonzero().view(-1)
+    _check_size(problem, first.numel(), exact=True)
+    slot, value = new.long().cumsum(0) - 1, value.index_select(0, order)
+    total = segment_reduce(value, slot, dim_size=first.numel())
+    return unpack(key.index_select(0, first), problem.shape[2]), total
 
 
 def _native_forward(

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_batch, check_choice
-from pyg_pool.kernels.dispatch import is_exported, runs_numba
+from pyg_pool.kernels.dispatch import chosen, is_exported, runs_numba
 from pyg_pool.kernels.segment import segment_count, segment_reduce
 from pyg_pool.typing import OptTensor, Rounding
 
@@ -113,8 +113,15 @@ def best_rows(
             ranked, batch.numpy(), batch_size, share, count, up, min_nodes
         )
         return torch.from_numpy(rows)
-    order, graph = _rank_batch(score, batch)
     sizes = segment_count(batch, batch_size)
+    if score.dtype != torch.float64 and chosen("topk", score, batch):
+        from pyg_pool.kernels import topk_triton
+
+        key, order = torch.sort(topk_triton.sort_keys(score, batch), stable=True)
+        keep = num_kept_each(sizes, share, count, up, min_nodes)
+        found: Tensor = topk_triton.first_of_each(order, key, sizes, keep)
+        return found
+    order, graph = _rank_batch(score, batch)
     start = sizes.cumsum(0) - sizes
     keep = num_kept_each(sizes, share, count, up, min_nodes)
     position = torch.arange(order.numel(), device=order.device)

@@ -18,20 +18,29 @@ from torch.library import opcheck
 from torch.testing import assert_close
 
 from pyg_pool.kernels import (
+    coalesce,
     connected_components,
+    gather_sum_triton,
     layout_triton,
     parse_triton,
     pnorm_triton,
+    product_triton,
     segment_attention,
     segment_attention_triton,
     segment_pnorm,
     segment_reduce,
     segment_softmax,
     segment_triton,
+    sparse_product,
+    topk,
+    topk_triton,
+    tuple_propagate_triton,
     use_backend,
 )
 from pyg_pool.kernels.dispatch import is_interpreted, watch_backends
+from pyg_pool.kernels.gather_sum import gather_sum
 from pyg_pool.kernels.parse import dominant_links, link_components
+from pyg_pool.kernels.tuple_propagate import pair_ptr, tuple_propagate
 
 DEVICE = "cpu" if is_interpreted() else "cuda"
 SINGLE, BRAIN, HALF = torch.float32, torch.bfloat16, torch.float16
@@ -168,6 +177,121 @@ def test_links_and_components(seed: int) -> None:
         assert count == int(group.max()) + 1
     for wanted, got in zip(*found, strict=True):
         assert torch.equal(wanted, got)
+
+
+@pytest.mark.parametrize("kind", [SINGLE, BRAIN, HALF])
+def test_top_rows(kind: torch.dtype) -> None:
+    batch = groups(75)
+    score = torch.randint(-3, 4, (75,)).div(2).to(DEVICE, kind)  # many ties
+    score[3], score[5], score[7], score[9] = math.nan, -math.inf, math.inf, -0.0
+    for share in (0.3, 1.0, 2):
+        found = []
+        for name in ("native", "triton"):
+            with use_backend(name), watch_backends() as seen:  # type: ignore[arg-type]
+                found.append(topk(score, share, batch=batch, batch_size=SIZE))
+            assert (("topk", "triton") in seen) == (name == "triton")
+        assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 3)])
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min"])
+def test_parallel_edges(reduce: str, shape: tuple[int, ...]) -> None:
+    edges = torch.randint(0, 4, (2, 40), device=DEVICE)
+
+    def door(attr: Tensor) -> Tensor:
+        merged, out = coalesce(edges, attr, num_nodes=4, reduce=reduce)
+        assert merged.size(1) < 40
+        assert out is not None
+        return out
+
+    close(both(door, "segment_reduce", SINGLE, torch.randn(shape)), SINGLE)
+
+
+@pytest.mark.parametrize("kind", [SINGLE, BRAIN, HALF])
+@pytest.mark.parametrize("own", [False, True])
+def test_sums_of_neighbours(own: bool, kind: torch.dtype) -> None:
+    edges = torch.randint(0, 9, (2, 70), device=DEVICE)
+    edges[1][edges[1] == 4] = 1
+    found = both(
+        lambda x: gather_sum(x, edges, 9, own=own), "gather_sum", kind,
+        torch.randn(9, 5),
+    )  # fmt: skip
+    close(found, kind)
+
+
+@pytest.mark.parametrize("kind", [SINGLE, BRAIN, HALF])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_pairs_of_nodes(axis: int, kind: torch.dtype) -> None:
+    ptr = torch.tensor([0, 4, 4, 5, 8], device=DEVICE)
+    parts = [torch.randint(0, 4, (2, 9)), torch.randint(5, 8, (2, 7))]
+    edges = torch.cat(parts, 1).to(DEVICE)
+    rows = torch.randn(int(pair_ptr(ptr)[-1]), 3)
+    found = both(
+        lambda x: tuple_propagate(x, edges, ptr, axis=axis), "tuple_propagate", kind,
+        rows,
+    )  # fmt: skip
+    close(found, kind)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+@pytest.mark.parametrize("kind", [SINGLE, BRAIN])
+def test_products(drop: bool, kind: torch.dtype) -> None:
+    one, two = (torch.randint(0, 6, (2, 20), device=DEVICE) for _ in range(2))
+
+    def door(a: Tensor, b: Tensor) -> Tensor:
+        index, value = sparse_product(one, a, two, b, (6, 6, 6), drop_diagonal=drop)
+        assert value is not None
+        assert (index[0] * 6 + index[1]).diff().gt(0).all()
+        return value
+
+    found = both(door, "sparse_product", kind, torch.randn(20), torch.randn(20))
+    close(found, kind)
+
+
+def test_nothing_in_the_newer_twins() -> None:
+    none, x = torch.empty(2, 0, dtype=torch.long, device=DEVICE), torch.ones(4, 2)
+    x, ptr = x.to(DEVICE), torch.tensor([0, 2, 2], device=DEVICE)
+    with use_backend("triton"):
+        assert not gather_sum(x, none, 3).any()
+        assert not tuple_propagate(x, none, ptr).any()
+        assert topk(x[:0, 0], 0.5, batch=none[0], batch_size=2).numel() == 0
+        index, value = sparse_product(none, x[:0, 0], none, x[:0, 0], (2, 2, 2))
+    assert index.shape == (2, 0)
+    assert value is not None
+    assert value.numel() == 0
+
+
+def test_newer_operations_keep_torch_s_rules() -> None:
+    edges = torch.randint(0, 4, (2, 9), device=DEVICE)
+    x = torch.randn(16, 2, device=DEVICE, requires_grad=True)
+    ptr = torch.tensor([0, 4], device=DEVICE)
+    opcheck(gather_sum_triton.gather_sum, (x, edges, 4, False))
+    opcheck(tuple_propagate_triton.propagate, (x, edges, ptr, 0))
+    a, b = (torch.randn(4, device=DEVICE, requires_grad=True) for _ in range(2))
+    opcheck(product_triton.pair_products, (a, b, edges[0], edges[1]))
+    score, batch = torch.randn(9, device=DEVICE), groups(9)
+    opcheck(topk_triton.sort_keys, (score, batch))
+    key, order = torch.sort(topk_triton.sort_keys(score, batch))
+    sizes = torch.bincount(batch, minlength=SIZE)
+    opcheck(topk_triton.first_of_each, (order, key, sizes, sizes.clamp(max=1)))
+
+
+def test_newer_derivatives_in_double() -> None:
+    edges, ptr = torch.tensor([[0, 1], [1, 0]], device=DEVICE), torch.tensor([0, 2])
+    x = torch.randn(4, 2, dtype=torch.double, device=DEVICE, requires_grad=True)
+    value = torch.randn(2, dtype=torch.double, device=DEVICE, requires_grad=True)
+    ptr, shape = ptr.to(DEVICE), (2, 2, 2)
+
+    def product(value: Tensor) -> Tensor:
+        found = sparse_product(edges, value, edges, value + 1, shape)[1]
+        assert found is not None
+        return found
+
+    with use_backend("triton"):
+        for check in (gradcheck, gradgradcheck):
+            assert check(lambda x: gather_sum(x, edges, 3), (x,))
+            assert check(lambda x: tuple_propagate(x, edges, ptr), (x,))
+            assert check(product, (value,))
 
 
 def test_derivatives_in_double() -> None:
