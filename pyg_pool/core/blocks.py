@@ -14,6 +14,7 @@ from torch.nn import Dropout, Identity, LayerNorm, Linear, Module, Sequential
 from torch.nn.functional import layer_norm, linear
 
 from pyg_pool.kernels.cluster_scores import cluster_scores
+from pyg_pool.kernels.deepsets import Residual
 from pyg_pool.kernels.norm_sum import norm_sum
 from pyg_pool.kernels.pair_product import pair_product
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
@@ -117,12 +118,18 @@ class PairMLP(Module):
         dtype: torch.dtype = last.weight.dtype
         return dtype
 
+    def only_layer(self, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
+        """Weight and bias in another type, where there is a single layer."""
+        if len(self.mlp) > 1:
+            return None
+        last: Any = self.mlp[0]
+        return last.weight.view(-1).to(dtype), last.bias.to(dtype)
+
     def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
         """Returns one number per pair."""
-        if len(self.mlp) == 1:
-            last: Any = self.mlp[0]
-            weight = last.weight.view(-1).to(x.dtype)
-            return pair_logits(x, pairs, weight) + last.bias.to(x.dtype)
+        layer = self.only_layer(x.dtype)
+        if layer is not None:
+            return pair_logits(x, pairs, layer[0]) + layer[1]
         # Cutting bounds the memory only where nothing is kept for a gradient.
         if torch.is_grad_enabled() or torch.compiler.is_compiling():
             return self._of(x, pairs)
@@ -150,10 +157,9 @@ class PairMLP(Module):
             again: Whether ``logit`` has no gradient, so that the numbers inside
                 clusters must be computed again where one is asked for.
         """
-        if len(self.mlp) == 1 and again:
-            last: Any = self.mlp[0]
-            weight, bias = last.weight.view(-1).to(x.dtype), last.bias.to(x.dtype)
-            return cluster_scores(x, weight, bias, links, logit, cluster, num_clusters)
+        layer = self.only_layer(x.dtype)
+        if layer is not None and again:
+            return cluster_scores(x, *layer, links, logit, cluster, num_clusters)
         inside = links_inside(links, cluster)
         links, logit = links.index_select(1, inside), logit.index_select(0, inside)
         if again and torch.is_grad_enabled():
@@ -207,12 +213,18 @@ class ResidualMLP(Module):
         rows = self._raised(x)
         return norm_sum(rows, scale, shift, self.norm.eps, group, num_groups)
 
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one linear layer, which :func:`deepsets` knows."""
+        return len(self.mlp) == 1
+
+    def only_layer(self, dtype: torch.dtype) -> Residual:
+        """The weights of a single layer and of its norm in another type."""
+        only: Any = self.mlp[0]
+        parts = (only.weight, only.bias, self.norm.weight, self.norm.bias)
+        weight, bias, scale, shift = (part.to(dtype) for part in parts)
+        return weight, bias, scale, shift, self.norm.eps
+
     def _raised(self, x: Tensor) -> Tensor:
         """The input plus the MLP of it."""
-        if len(self.mlp) > 1:
-            return x + run_layers(self.mlp, x)
-        # One product instead of a product and a sum.
-        only: Any = self.mlp[0]
-        weight = only.weight.to(x.dtype)
-        eye = torch.eye(weight.size(0), dtype=x.dtype, device=x.device)
-        return linear(x, weight + eye, only.bias.to(x.dtype))
+        return x + run_layers(self.mlp, x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from pyg_pool.core.select import Selection
@@ -31,19 +32,34 @@ class Parsing:
     count: Tensor
     kept: OptTensor = None
 
-    def scaled(self, x: Tensor, multiplier: Multiplier) -> Tensor:
-        """Rows of the clusters times the sum or mean of the scores, or as they are.
+    @classmethod
+    def of(
+        cls, cluster: Tensor, score: Tensor, count: Tensor, kept: OptTensor = None
+    ) -> Parsing:
+        """The parsing that puts each node into one cluster.
+
+        Example:
+            >>> import torch
+            >>> from pyg_pool.core.parsing import Parsing
+            >>> Parsing.of(torch.tensor([0, 0]), torch.ones(1), torch.ones(1)).selection
+            Selection(num_nodes=2, num_clusters=1, hard, entries=2)
+        """
+        size = cluster.size(0)
+        nodes = torch.arange(size, device=cluster.device)
+        selection = Selection(nodes, size, cluster, score.size(0), kind="hard")
+        return cls(selection, score, count, kept)
+
+    def factor(self, multiplier: Multiplier) -> OptTensor:
+        """The sum or the mean of the scores inside each cluster, or ``None`` for 1.
 
         Example:
             >>> import torch
             >>> from pyg_pool import Selection
             >>> from pyg_pool.core.parsing import Parsing
             >>> one = Selection.from_clusters(torch.tensor([0, 0]))
-            >>> found = Parsing(one, torch.tensor([0.5]), torch.tensor([2.0]))
-            >>> found.scaled(torch.tensor([[3.0]]), "sum")
-            tensor([[3.]])
+            >>> Parsing(one, torch.tensor([0.5]), torch.tensor([2.0])).factor("sum")
+            tensor([1.])
         """
         if multiplier == "none":
-            return x
-        factor = self.score * self.count if multiplier == "sum" else self.score
-        return x * factor.unsqueeze(-1)
+            return None
+        return self.score * self.count if multiplier == "sum" else self.score

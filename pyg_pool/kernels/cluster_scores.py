@@ -11,7 +11,7 @@ from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
 
-__all__ = ["cluster_scores"]
+__all__ = ["cluster_scores", "scores_backward"]
 
 
 def cluster_scores(
@@ -95,18 +95,31 @@ class _Scores(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        x, weight, bias, links, cluster, slope, count = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            # Second derivatives are asked for: torch's operations have them.
-            parts = (x, weight, bias)
-            mean = _native(*parts, links, cluster, count.size(0))[0]
-            return (*gradients(mean, parts, grad), None, None, None, None)
-        from pyg_pool.kernels import pairs_numba
+        return *scores_backward(ctx.saved_tensors, grad), None, None, None, None
 
-        grad_x, grad_weight = torch.zeros_like(x), torch.zeros_like(weight)
-        total = pairs_numba.cluster_scores_backward(
-            x.detach().numpy(), weight.detach().contiguous().numpy(), links.numpy(),
-            cluster.contiguous().numpy(), slope.numpy(),
-            (grad / count).numpy(), grad_x.numpy(), grad_weight.numpy(),
-        )  # fmt: skip
-        return grad_x, grad_weight, bias.new_full([1], total), None, None, None, None
+
+def scores_backward(
+    saved: tuple[Tensor, ...], grad: Tensor
+) -> tuple[Tensor | None, ...]:
+    """Gradients of features, weight and bias from that of the mean scores.
+
+    Args:
+        saved: Features, weight, bias, links, clusters, slope of each link, and the
+            number of links in each cluster.
+        grad: ``[K]`` gradient of the means.
+    """
+    x, weight, bias, links, cluster, slope, count = saved
+    if torch.is_grad_enabled():
+        # Second derivatives are asked for: torch's operations have them.
+        parts = (x, weight, bias)
+        mean = _native(*parts, links, cluster, count.size(0))[0]
+        return tuple(gradients(mean, parts, grad))
+    from pyg_pool.kernels import pairs_numba
+
+    grad_x, grad_weight = torch.zeros_like(x), torch.zeros_like(weight)
+    total = pairs_numba.cluster_scores_backward(
+        x.detach().numpy(), weight.detach().contiguous().numpy(), links.numpy(),
+        cluster.contiguous().numpy(), slope.numpy(),
+        (grad / count).numpy(), grad_x.numpy(), grad_weight.numpy(),
+    )  # fmt: skip
+    return grad_x, grad_weight, bias.new_full([1], total)

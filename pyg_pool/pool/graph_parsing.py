@@ -26,8 +26,10 @@ from pyg_pool.core.parsing import Multiplier, Parsing
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels import segment_reduce
 from pyg_pool.kernels.coalesce import contract
+from pyg_pool.kernels.deepsets import deepsets
 from pyg_pool.kernels.pairs import distinct_pairs, drop_pairs
 from pyg_pool.kernels.parse import dominant_links, link_components, parse, rounded
+from pyg_pool.kernels.scored_clusters import scored_clusters
 from pyg_pool.typing import OptTensor
 
 __all__ = ["GraphParsingPooling", "parse"]
@@ -163,9 +165,18 @@ class GraphParsingPooling(Pooling):
     ) -> Parsing:
         """Scores edges and clusters nodes; those marked as resting stay alone."""
         x = self._widened(x)
+        drops = self.training and self.dropout_parsing > 0.0
+        layer = self.edge_net.only_layer(x.dtype)
+        if drops or self.self_loops or self.score_round is not None or layer is None:
+            return self._parse_stepwise(x, edge_index, resting)
+        return Parsing.of(*scored_clusters(x, edge_index, *layer, resting))
+
+    def _parse_stepwise(
+        self, x: Tensor, edge_index: Tensor, resting: OptTensor
+    ) -> Parsing:
+        """Parses with loops, dropout, rounding and any depth of the MLP."""
         size, kept = x.size(0), None
-        nodes = torch.arange(size, device=x.device)
-        loops = nodes if self.self_loops else nodes[:0]
+        loops = torch.arange(size if self.self_loops else 0, device=x.device)
         if self.training and self.dropout_parsing > 0.0:
             pairs, kept = drop_pairs(edge_index, size, self.dropout_parsing)
             stays = torch.rand(loops.size(0), device=x.device) >= self.dropout_parsing
@@ -185,8 +196,7 @@ class GraphParsingPooling(Pooling):
         mean, number = self.edge_net.mean_scores(
             x, links, logit, cluster, count, again=not once
         )
-        selection = Selection(nodes, size, cluster, count, kind="hard")
-        return Parsing(selection, mean, number, kept)
+        return Parsing.of(cluster, mean, number, kept)
 
     def merge(
         self,
@@ -199,8 +209,8 @@ class GraphParsingPooling(Pooling):
     ) -> PoolOutput:
         """Pools features and edges into the clusters of a parsing."""
         selection, kept = parsing.selection, parsing.kept
-        pooled = self.reduce(self._widened(x), selection)
-        pooled = parsing.scaled(pooled, self.multiplier).to(x.dtype)
+        factor = parsing.factor(self.multiplier)
+        pooled = self.reduce(self._widened(x), selection, factor).to(x.dtype)
         if kept is not None:
             edge_index = edge_index.index_select(1, kept)
             edge_attr = None if edge_attr is None else edge_attr.index_select(0, kept)
@@ -216,18 +226,24 @@ class GraphParsingPooling(Pooling):
         """The node that each node points at."""
         logit = rounded(logit, self.score_round)
         edges, own = logit.split([pairs.size(1), loops.size(0)])
-        best = None
-        if self.self_loops:
-            best = own.new_full((size,), torch.nan).index_copy(0, loops, own)
+        none = own.new_full((size,), torch.nan)
+        best = none.index_copy(0, loops, own) if self.self_loops else None
         return dominant_links(pairs, edges, size, best, both_ways=True)
 
-    def reduce(self, x: Tensor, selection: Selection) -> Tensor:
-        """DeepSets over the members of each cluster, before the multiplier."""
+    def reduce(
+        self, x: Tensor, selection: Selection, factor: OptTensor = None
+    ) -> Tensor:
+        """DeepSets over the members of each cluster, times a factor."""
         # Every node has its entry, in order: nothing need be picked.
         groups = (selection.cluster_index, selection.num_clusters)
         if self.pre is None or self.post is None:
-            return segment_reduce(x, groups[0], dim_size=groups[1])
-        return self.post(self.pre.group_sum(x, *groups))
+            pooled = segment_reduce(x, groups[0], dim_size=groups[1])
+        elif self.pre.is_single:
+            layers = self.pre.only_layer(x.dtype), self.post.only_layer(x.dtype)
+            return deepsets(x, *layers, *groups, factor)
+        else:
+            pooled = self.post(self.pre.group_sum(x, *groups))
+        return pooled if factor is None else pooled * factor.unsqueeze(-1)
 
     def connect(
         self,

@@ -8,10 +8,10 @@ from pyg_pool.core.parsing import Parsing
 
 
 @pytest.mark.parametrize(
-    ("how", "wanted"), [("sum", [4.0, 1.0]), ("mean", [1.0, 1.0]), ("none", [2.0, 1.0])]
+    ("how", "wanted"), [("sum", [2.0, 1.0]), ("mean", [0.5, 1.0]), ("none", None)]
 )
-def test_scaled(how, wanted) -> None:
+def test_factor(how, wanted) -> None:
     pairs = Selection.from_clusters(torch.tensor([0, 0, 1]))
     found = Parsing(pairs, torch.tensor([0.5, 1.0]), torch.tensor([4.0, 1.0]))
-    rows = torch.tensor([[2.0], [1.0]])
-    assert found.scaled(rows, how).view(-1).tolist() == wanted
+    factor = found.factor(how)
+    assert (None if factor is None else factor.tolist()) == wanted
