@@ -16,6 +16,7 @@ from torch_geometric.nn import GINConv
 
 from benchmarks import (
     extrapolation,
+    gpu,
     harness,
     mesh_training,
     readout_table,
@@ -571,3 +572,18 @@ def test_readout_table_goes_on_where_it_stopped(
     capsys.readouterr()
     readout_table.main([*words, "--show"])
     assert "| made | accuracy | 2 | histograph | 2 |" in capsys.readouterr().out
+
+
+def test_script_for_a_device_runs_through_without_one(tmp_path: Path) -> None:
+    out = tmp_path / "gpu.json"
+    assert gpu.main(["--dry", "--out", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))["records"]
+    assert [row["row"] for row in found[: len(gpu.SEGMENTS)]] == list(gpu.SEGMENTS)
+    assert {"topk", "parse", "GPool", "GNPAggregation"} <= {r["row"] for r in found}
+    assert all(row["triton_seconds"] > 0 for row in found)
+
+
+def test_targets_of_a_device_are_judged() -> None:
+    base = {"shuffled": False, "gain": 2.9, "share_of_bandwidth": 0.7}
+    lines = gpu.targets([{**base, "row": "sum"}, {**base, "row": "pnorm"}])
+    assert [line.split(":")[0] for line in lines] == ["met", "MISSED"]
