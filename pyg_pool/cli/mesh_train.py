@@ -197,6 +197,10 @@ def predict(
         Path | None,
         typer.Option(help="Picture (.png) or page (.html) of labels and clusters."),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="True labels, for the picture and the share of right faces."),
+    ] = None,
     polygons: Annotated[
         bool, typer.Option("--polygons", help="Cut polygons into triangles.")
     ] = False,
@@ -204,14 +208,21 @@ def predict(
     """Classify a mesh, or write a label for each face of its file."""
     with clean_errors():
         is_page = picture is not None and console.check_picture("--picture", picture)
-        from pyg_pool.mesh import read_mesh, write_labels
+        from pyg_pool.mesh import read_labels, read_mesh, write_labels
         from pyg_pool.train import load_mesh_model, predict_mesh
 
         trained = load_mesh_model(_checkpoint(model))
         cut: Any = "fan" if polygons else "error"
         given = read_mesh(mesh, clean=False, polygons=cut)
-        found = predict_mesh(trained, given, num_faces=num_faces)
         is_whole = trained.config.task == "classification"
+        if labels is not None:
+            given = type(given)(
+                given.vertices,
+                given.faces,
+                read_labels(labels, given),
+                given.face_index,
+            )
+        found = predict_mesh(trained, given, num_faces=num_faces)
         if not is_whole:
             target = mesh.with_suffix(".seg") if out is None else out
             if out is None and target.exists():
@@ -230,6 +241,9 @@ def predict(
         _print_classes(found)
         return
     _print_parts(found)
+    if given.labels is not None:
+        right = float((found.labels == given.labels).mean())
+        console.out_console.print(f"{right:.1%} of the faces are right")
     console.out_console.print(f"Written: {escape(str(target))}", soft_wrap=True)
 
 

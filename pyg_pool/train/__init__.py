@@ -36,6 +36,7 @@ from pyg_pool.train.mesh_prediction import MeshPrediction, predict_mesh
 from pyg_pool.train.mesh_results import MeshCategory, MeshRun, MeshSummary
 from pyg_pool.train.mesh_scores import (
     area_weighted_accuracy,
+    edge_faces,
     edge_predictions,
     face_accuracy,
     learning_rate_factor,
@@ -83,6 +84,7 @@ __all__ = [
     "area_weighted_accuracy",
     "build_mesh_model",
     "build_model",
+    "edge_faces",
     "edge_predictions",
     "encoders",
     "face_accuracy",

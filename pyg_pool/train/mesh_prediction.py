@@ -120,7 +120,7 @@ def predict_mesh(
     is_whole = model.config.task == "classification"
     note = "; ".join(notes)
     if note:
-        log.warning("%s", note)
+        log.info("%s", note)
     labels = best if is_whole else best[face_map]
     return MeshPrediction(
         labels=labels,

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 
 __all__ = [
     "area_weighted_accuracy",
+    "edge_faces",
     "edge_predictions",
     "face_accuracy",
     "learning_rate_factor",
@@ -114,12 +115,36 @@ def area_weighted_accuracy(
     return float((right * count).sum() / y.numel())
 
 
+def edge_faces(of_side: Tensor, num_edges: int) -> Tensor:
+    """Faces of each edge: the first two that have it, -1 where there are fewer.
+
+    Args:
+        of_side: Edge of each side of each face, see :func:`pyg_pool.mesh.mesh_edges`.
+        num_edges: Number of edges.
+
+    Shapes:
+        of_side: [T, 3] int64; returns [E, 2] int64.
+
+    Example:
+        >>> edge_faces(torch.tensor([[0, 1, 2], [1, 3, 4]]), 5).tolist()
+        [[0, -1], [0, 1], [0, -1], [1, -1], [1, -1]]
+    """
+    edge, order = of_side.reshape(-1).sort(stable=True)
+    rank = torch.arange(2, device=edge.device)
+    start = torch.searchsorted(edge, torch.arange(num_edges, device=edge.device))
+    place = (start.unsqueeze(1) + rank).clamp(max=max(edge.numel() - 1, 0))
+    there = rank < edge.bincount(minlength=num_edges).unsqueeze(1)
+    if edge.numel() == 0:
+        return torch.full_like(place, -1)
+    return torch.where(there, order[place] // 3, -1)
+
+
 def edge_predictions(face_scores: Tensor, edge_faces: Tensor) -> Tensor:
     """Label of each edge, from the scores of its one or two faces.
 
     Args:
         face_scores: Raw scores of each face.
-        edge_faces: Faces of each edge; -1 for none.
+        edge_faces: Faces of each edge, -1 for none; see :func:`edge_faces`.
 
     Shapes:
         face_scores: [T, C] float; edge_faces: [E, 2] int64; returns [E] int64.

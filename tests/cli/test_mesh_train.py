@@ -58,10 +58,11 @@ def test_labels_of_a_file(run: Path, tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
     done = call(
         "predict", mesh, "--model", run / "urns-seed0", "--out", tmp_path / "b.npy",
-        "--num-faces", 150, "--picture", picture,
+        "--num-faces", 150, "--picture", picture, "--labels", tmp_path / "a.seg",
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "simplified from" in done.out
+    assert done.out.count("simplified from") == 1
+    assert "of the faces are right" in done.out
     assert picture.stat().st_size > 1000
     assert (tmp_path / "b.npy").exists()
 

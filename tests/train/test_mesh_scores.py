@@ -8,6 +8,7 @@ import torch
 from pyg_pool.mesh import Mesh, face_labels_to_edges, mesh_edges
 from pyg_pool.train import (
     area_weighted_accuracy,
+    edge_faces,
     edge_predictions,
     face_accuracy,
     learning_rate_factor,
@@ -76,6 +77,19 @@ def test_soft_edges_count_for_either_part() -> None:
     # As faces, the same guesses are all wrong: the scores are not comparable.
     assert face_accuracy(torch.tensor([1, 0]), torch.tensor([0, 1])) == 0.0
     assert len(edges.ends) == 5
+
+
+def test_faces_of_the_edges() -> None:
+    flap = Mesh(
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [[0, 1, 2], [1, 3, 2]], [0, 1]
+    )
+    book = Mesh(flap.vertices, [[0, 1, 2], [0, 1, 3], [1, 0, 2]])
+    for mesh in (flap, book, Mesh(flap.vertices, [])):
+        edges = mesh_edges(mesh)
+        found = edge_faces(torch.as_tensor(edges.of_side), len(edges.ends)).tolist()
+        for number, pair in enumerate(found):
+            own = [f for f, row in enumerate(edges.of_side.tolist()) if number in row]
+            assert pair == [*own, -1, -1][:2]
 
 
 def test_edge_labels_from_face_scores() -> None:
