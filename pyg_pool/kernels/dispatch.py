@@ -67,7 +67,7 @@ NUMBA_FROM = {
     "hop_pairs": 1,
     "join_product": 16384,
     "gather_sum": 16384,
-    "tuple_propagate": 4096,
+    "tuple_propagate": 1024,
     "attend": 1024,
     "pool_mesh": 256,
     "layer_mix": 1024,
