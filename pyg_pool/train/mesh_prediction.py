@@ -7,6 +7,7 @@ first; the labels are brought back to the faces that the file has.
 from __future__ import annotations
 
 import logging
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pyg_pool.errors import PygPoolWarning
 from pyg_pool.mesh import (
     Mesh,
     clean_mesh,
@@ -144,7 +146,13 @@ def _simplified(
         target = model.num_faces if dense else 0
     if target == 0 or clean.num_faces <= target:
         return clean, []
-    found = clean_mesh(simplify_mesh(clean, target))
+    small = simplify_mesh(clean, target)
+    if small is clean:
+        return clean, []
+    with warnings.catch_warnings():
+        # Nothing that the file has is lost here.
+        warnings.simplefilter("ignore", PygPoolWarning)
+        found = clean_mesh(small)
     words = (
         f"simplified from {clean.num_faces} to {found.num_faces} faces, labels brought "
         f"back by the closest face"

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from pyg_pool.errors import PygPoolWarning
-from pyg_pool.mesh import Mesh, clean_mesh, primal_dual_graph, read_mesh
+from pyg_pool.mesh import (
+    Mesh,
+    clean_mesh,
+    primal_dual_graph,
+    read_mesh,
+    simplify_mesh,
+)
 from pyg_pool.mesh.cleaning import merge_vertices, winding_flips
 from tests.golden_files import load, names
 
@@ -84,6 +90,20 @@ def test_broken_files(name: str, data_root: Path) -> None:
         assert np.array_equal(mesh.vertices[mesh.faces], place)
     fixed = read_mesh(found[0])
     assert fixed.num_faces >= BROKEN[name][0][0]
+
+
+@quiet
+@pytest.mark.data
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_simplified(name: str, data_root: Path) -> None:
+    pytest.importorskip("igl")
+    found = sorted(data_root.glob(f"**/broken/{name}.off"))
+    if not found:
+        pytest.skip(f"no broken/{name}.off under {data_root}")
+    mesh = read_mesh(found[0])
+    small = clean_mesh(simplify_mesh(mesh, 800))
+    assert 0 < small.num_faces <= 2000
+    assert small.num_faces >= min(mesh.num_faces, 600)
 
 
 @quiet

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("igl")
 
+from pyg_pool.errors import PygPoolWarning
 from pyg_pool.mesh import (
     Mesh,
     clean_mesh,
@@ -14,6 +15,7 @@ from pyg_pool.mesh import (
     generate_shape,
     simplify_mesh,
 )
+from pyg_pool.mesh.simplify import _merged
 
 
 def test_fewer_faces_and_still_clean() -> None:
@@ -26,6 +28,34 @@ def test_fewer_faces_and_still_clean() -> None:
     low, high = mesh.vertices.min(0), mesh.vertices.max(0)
     assert np.abs(small.vertices.min(0) - low).max() < 0.2
     assert np.abs(small.vertices.max(0) - high).max() < 0.2
+
+
+def test_surfaces_that_meet_in_a_vertex_are_simplified() -> None:
+    # Two vases that share one vertex, each with a hole there.
+    vase = generate_shape("vase")
+    corner = int(vase.faces[0, 0])
+    open_one = vase.faces[1:]
+    second = open_one + vase.num_vertices
+    second[second == corner + vase.num_vertices] = corner
+    shift = np.add(vase.vertices, [10.0, 0.0, 0.0])
+    both = clean_mesh(
+        Mesh(np.concatenate([vase.vertices, shift]), np.concatenate([open_one, second]))
+    )
+    assert both.num_faces == 2 * len(open_one)
+    # As it is, libigl does not take it.
+    assert _merged(both, 200).num_faces == 0
+    small = simplify_mesh(both, 200)
+    assert 50 < small.num_faces <= 200
+    assert small.vertices.max(0)[0] > 5.0
+
+
+def test_surface_that_cannot_be_simplified_is_kept() -> None:
+    angle = np.arange(30) * 2 * np.pi / 30
+    rim = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    points = np.concatenate([[[0, 0, -1], [0, 0, 1]], rim])
+    book = Mesh(points, [[0, 1, 2 + i] for i in range(30)])
+    with pytest.warns(PygPoolWarning, match="libigl merges no edge"):
+        assert simplify_mesh(book, 5) is book
 
 
 def test_small_meshes_stay() -> None:
