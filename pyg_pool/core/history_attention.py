@@ -20,6 +20,8 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from pyg_pool.core.history_form import HistoryForm, sinusoids
+from pyg_pool.errors import reads_values
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.group_attention import (
     AttentionGroups,
     group_attention,
@@ -28,6 +30,7 @@ from pyg_pool.kernels.group_attention import (
 from pyg_pool.kernels.layer_mix import History, group_scale, layer_dots, mixed_rows
 from pyg_pool.kernels.layer_weights import LARGEST, layer_weights
 from pyg_pool.kernels.segment import segment_count
+from pyg_pool.typing import OptTensor
 
 __all__ = [
     "HistoryTrace",
@@ -84,8 +87,11 @@ def trace_history(
     history = History(x, form.starts, index, scale)
     maps = _joint_map(wide, form, x)
     logits = x.new_zeros(size, form.num_layers)
+    # Where no group is scaled, as nearly always, products with ones are left out.
+    is_plain = reads_values(x) and not is_traced() and bool((scale == 1).all())
+    factors = None if is_plain else rows
     if form.looks_at_layers:
-        logits = layer_logits(history, maps, wide["w_q"], wide["w_k"], rows)
+        logits = layer_logits(history, maps, wide["w_q"], wide["w_k"], factors)
     weights = layer_weights(
         logits, scale.square(), options["layer_attention"], options["eps"],
         options["max_weight"],
@@ -94,7 +100,7 @@ def trace_history(
     nodes = mixed
     if options["node_attention"]:
         among = NodeRows(
-            index, rows, scale, options["heads"], options["chunk_size"], dropout
+            index, factors, scale, options["heads"], options["chunk_size"], dropout
         )
         nodes = _attended(mixed, among, wide, form)
     return HistoryTrace(nodes, mixed, weights, logits, rows, scale)
@@ -132,7 +138,7 @@ def _attended(
 
 
 def layer_logits(
-    history: History, maps: Tensor, w_q: Tensor, w_k: Tensor, rows: Tensor
+    history: History, maps: Tensor, w_q: Tensor, w_k: Tensor, rows: OptTensor
 ) -> Tensor:
     r"""Mean over the nodes of each group of query times key, for each layer.
 
@@ -144,7 +150,7 @@ def layer_logits(
         maps: Maps of all layers, then their constants, side by side.
         w_q: Map of the queries.
         w_k: Map of the keys.
-        rows: Scale of each row.
+        rows: Scale of each row; ``None`` for ones.
 
     Shapes:
         maps: ``[F, W + L]``; w_q, w_k: ``[F, F]``; rows: ``[N, 1]``; returns
@@ -153,20 +159,25 @@ def layer_logits(
     begin, end = history.starts[-2:]
     form = (w_q.t() @ w_k) / math.sqrt(w_q.size(0))
     product = form @ maps
-    last = history.x[:, begin:end] * rows
+    last = history.x[:, begin:end]
     constant = maps[:, -1:].t() @ product
-    r = torch.addmm(rows @ constant, last, maps[:, begin:end].t() @ product)
+    last, constant = (
+        (last, constant) if rows is None else (last * rows, rows @ constant)
+    )
+    r = torch.addmm(constant, last, maps[:, begin:end].t() @ product)
     count = segment_count(history.index, history.scale.size(0)).clamp(min=1)
     return layer_dots(r, history) / count.to(r.dtype).unsqueeze(-1)
 
 
-def affine(x: Tensor, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def affine(x: Tensor, rows: OptTensor, weight: Tensor, bias: Tensor) -> Tensor:
     """A linear layer on rows that are scaled.
 
     Shapes:
-        x: ``[N, F]``; rows: ``[N, 1]``; weight: ``[G, F]``; bias: ``[G]``; returns
-        ``[N, G]``.
+        x: ``[N, F]``; rows: ``[N, 1]``, ``None`` for ones; weight: ``[G, F]``; bias:
+        ``[G]``; returns ``[N, G]``.
     """
+    if rows is None:
+        return torch.addmm(bias, x, weight.t())
     return torch.addmm(rows @ bias.unsqueeze(0), x, weight.t())
 
 
@@ -176,7 +187,7 @@ class NodeRows:
 
     Args:
         index: ``[N]`` int64 group of each node.
-        rows: ``[N, 1]`` scale of each node's group.
+        rows: ``[N, 1]`` scale of each node's group; ``None`` for ones.
         scale: ``[B]`` the same for each group.
         heads: Number of heads.
         chunk_size: Weights per node that are held at a time.
@@ -184,7 +195,7 @@ class NodeRows:
     """
 
     index: Tensor
-    rows: Tensor
+    rows: OptTensor
     scale: Tensor
     heads: int
     chunk_size: int

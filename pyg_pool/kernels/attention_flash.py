@@ -7,6 +7,7 @@ above 1, products may be too large for it and :mod:`attention_native` takes over
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ from pyg_pool.kernels.attention_native import (
 from pyg_pool.kernels.dispatch import current_backend, is_vectorised
 
 __all__ = ["flash_backward", "flash_blocks", "flash_forward", "takes_flash"]
+
+Parts = Sequence[Tensor]
 
 NAME = "_scaled_dot_product_flash_attention_for_cpu"
 FORWARD: Any = getattr(torch.ops.aten, NAME, None)
@@ -45,10 +48,16 @@ def flash_blocks(groups: AttentionGroups) -> list[AttentionBlock]:
 
 
 def flash_forward(
-    q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups,
-    blocks: list[AttentionBlock],
-) -> tuple[Tensor, list[Tensor]]:  # fmt: skip
-    """Result, and one number per query and head of each block for the gradient."""
+    parts: Parts, groups: AttentionGroups, blocks: list[AttentionBlock]
+) -> tuple[Tensor, list[Tensor]]:
+    """Result, and one number per query and head of each block for the gradient.
+
+    Args:
+        parts: Queries, keys and values, or one matrix with all of them.
+        groups: Groups and options.
+        blocks: What :func:`flash_blocks` makes of them.
+    """
+    q, k, v = _split(parts)
     out, kept = q.new_zeros(q.shape), []
     for block in blocks:
         scale = float(groups.factor[block.groups[0]])
@@ -56,7 +65,7 @@ def flash_forward(
             out += native_forward(q, k, v, groups, [block])
             kept.append(q.new_zeros(0))
             continue
-        ours, keys, values = _taken(q, k, v, block, groups.heads)
+        ours, keys, values = _taken(parts, block, groups.heads)
         found, total = FORWARD(
             ours, keys, values, 0.0, False, attn_mask=_mask(block, q), scale=scale
         )
@@ -66,40 +75,58 @@ def flash_forward(
 
 
 def flash_backward(
-    q: Tensor, k: Tensor, v: Tensor, grad: Tensor, out: Tensor, kept: list[Tensor],
-    groups: AttentionGroups, blocks: list[AttentionBlock], into: list[Tensor],
-) -> None:  # fmt: skip
-    """Writes the gradients of queries, keys and values into zeros."""
+    parts: Parts,
+    grad: Tensor,
+    out: Tensor,
+    kept: Sequence[Tensor],
+    groups: AttentionGroups,
+    blocks: list[AttentionBlock],
+) -> list[Tensor]:
+    """Gradients of the parts."""
+    into = [torch.zeros_like(part) for part in parts]
+    places = _split(into)
     for block, total in zip(blocks, kept, strict=True):
         scale = float(groups.factor[block.groups[0]])
         if not scale <= 1.0:
-            for place, part in zip(
-                into, native_backward(q, k, v, grad, groups, [block]), strict=True
-            ):
+            q, k, v = _split(parts)
+            found = native_backward(q, k, v, grad, groups, [block])
+            for place, part in zip(places, found, strict=True):
                 place += part
             continue
-        ours, keys, values = _taken(q, k, v, block, groups.heads)
+        ours, keys, values = _taken(parts, block, groups.heads)
         result = _rows(out, block.query, block.query_span, groups.heads)
         up = _rows(grad, block.query, block.query_span, groups.heads)
         if block.query_span is None:
             # A row that pads is that of a node, whose gradient must count once.
             up = up * block.query_here[:, None, :, None].to(up.dtype)
-        parts = BACKWARD(
+        slopes = BACKWARD(
             up, ours, keys, values, result, total, 0.0, False,
-            attn_mask=_mask(block, q), scale=scale,
+            attn_mask=_mask(block, grad), scale=scale,
         )  # fmt: skip
-        _add(into[0], block.query, block.query_span, parts[0])
-        _add(into[1], block.key, block.key_span, parts[1])
-        _add(into[2], block.key, block.key_span, parts[2])
+        if len(parts) == 1 and block.query_span is None:
+            joint = torch.stack([slope.transpose(1, 2) for slope in slopes], 2)
+            into[0].index_add_(0, block.query.view(-1), joint.view(-1, into[0].size(1)))
+            continue
+        _add(places[0], block.query, block.query_span, slopes[0])
+        _add(places[1], block.key, block.key_span, slopes[1])
+        _add(places[2], block.key, block.key_span, slopes[2])
+    return into
 
 
-def _taken(
-    q: Tensor, k: Tensor, v: Tensor, block: AttentionBlock, heads: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def _split(parts: Parts) -> Parts:
+    """Queries, keys and values."""
+    return parts[0].chunk(3, 1) if len(parts) == 1 else parts
+
+
+def _taken(parts: Parts, block: AttentionBlock, heads: int) -> Parts:
+    """Rows of a block of queries, keys and values."""
+    if len(parts) == 1:
+        rows = _rows(parts[0], block.query, block.query_span, 3 * heads)
+        return rows.chunk(3, 1)
     return (
-        _rows(q, block.query, block.query_span, heads),
-        _rows(k, block.key, block.key_span, heads),
-        _rows(v, block.key, block.key_span, heads),
+        _rows(parts[0], block.query, block.query_span, heads),
+        _rows(parts[1], block.key, block.key_span, heads),
+        _rows(parts[2], block.key, block.key_span, heads),
     )
 
 

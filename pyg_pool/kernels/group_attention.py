@@ -105,22 +105,19 @@ class _SelfAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, groups: AttentionGroups) -> Tensor:
         ctx.groups, ctx.blocks = groups, flash_blocks(groups)
-        q, k, v = qkv.chunk(3, 1)
-        out, kept = flash_forward(q, k, v, groups, ctx.blocks)
+        out, kept = flash_forward([qkv], groups, ctx.blocks)
         ctx.save_for_backward(qkv, out, *kept)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, None]:
         qkv, out, *kept = ctx.saved_tensors
-        q, k, v = qkv.chunk(3, 1)
         if torch.is_grad_enabled():
+            q, k, v = qkv.chunk(3, 1)
             again = native_forward(q, k, v, ctx.groups, blocks_of(ctx.groups))
             return gradients(again, [qkv], grad)[0], None
-        into = torch.zeros_like(qkv)
-        places = list(into.chunk(3, 1))
-        flash_backward(q, k, v, grad, out, kept, ctx.groups, ctx.blocks, places)
-        return into, None
+        found = flash_backward([qkv], grad, out, kept, ctx.groups, ctx.blocks)
+        return found[0], None
 
 
 class _GroupAttention(torch.autograd.Function):
@@ -133,7 +130,7 @@ class _GroupAttention(torch.autograd.Function):
         ctx.groups, ctx.is_flash = groups, takes_flash(q, groups)
         if ctx.is_flash:
             ctx.blocks = flash_blocks(groups)
-            out, kept = flash_forward(q, k, v, groups, ctx.blocks)
+            out, kept = flash_forward([q, k, v], groups, ctx.blocks)
             ctx.save_for_backward(q, k, v, out, *kept)
             return out
         ctx.blocks = blocks_of(groups)
@@ -151,11 +148,9 @@ class _GroupAttention(torch.autograd.Function):
             first = gradients(out, [q, k, v], grad)
             return first[0], first[1], first[2], None
         if ctx.is_flash:
-            into = [torch.zeros_like(x) for x in (q, k, v)]
-            flash_backward(
-                q, k, v, grad, kept[0], kept[1:], ctx.groups, ctx.blocks, into
-            )
-            return into[0], into[1], into[2], None
+            out, *kept = kept
+            found = flash_backward([q, k, v], grad, out, kept, ctx.groups, ctx.blocks)
+            return found[0], found[1], found[2], None
         return *native_backward(q, k, v, grad, ctx.groups, ctx.blocks), None
 
 
@@ -182,7 +177,7 @@ def _attention_op(
 ) -> Tensor:  # fmt: skip
     groups = _groups_of(query, key, factor, seed, size, heads, chunk_size, dropout)
     if takes_flash(q, groups):
-        return flash_forward(q, k, v, groups, flash_blocks(groups))[0]
+        return flash_forward([q, k, v], groups, flash_blocks(groups))[0]
     return native_forward(q, k, v, groups, blocks_of(groups))
 
 
