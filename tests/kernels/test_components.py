@@ -1,6 +1,6 @@
 """Connected components against a depth-first search.
 
-The number of rounds depends on the graph, so this primitive runs eagerly only.
+The number of rounds depends on the graph: one operation in a traced graph.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.library import opcheck
 
 from pyg_pool.kernels import connected_components
+from pyg_pool.kernels.components import _roots_op
 
 
 def slow(edges: list[tuple[int, int]], num_nodes: int) -> list[int]:
@@ -79,3 +81,9 @@ def test_wrong_edges_are_explained() -> None:
         connected_components(edge_index([(0, 3)]), 3)
     with pytest.raises(ValueError, match=r"edge_index of shape \[3\]"):
         connected_components(torch.tensor([0, 1, 2]), 3)
+
+
+def test_operation_of_traced_graphs_keeps_torch_s_rules() -> None:
+    edges = torch.tensor([[3, 1, 0], [0, 2, 3]])
+    opcheck(_roots_op, (edges, 5))
+    assert _roots_op(edges, 5).tolist() == [0, 1, 1, 0, 4]

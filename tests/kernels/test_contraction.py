@@ -6,8 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.library import opcheck
 
-from pyg_pool.kernels import use_backend
+from pyg_pool.kernels import contraction, use_backend
 from pyg_pool.kernels.contraction import (
     first_pairs,
     grown_pairs,
@@ -81,3 +82,11 @@ def test_unsorted_edges_are_refused(columns: list, backend: str) -> None:
     edges = torch.tensor(columns).t().contiguous()
     with pytest.raises(ValueError, match="test got edge_index of shape"):
         reverse_edges("test", edges, 3)
+
+
+def test_operations_of_traced_graphs_keep_torch_s_rules() -> None:
+    pairs, graph = torch.tensor([[0, 1, 2], [1, 2, 3]]), torch.zeros(3).long()
+    given = pairs, torch.arange(3), graph, torch.tensor([2]), 4
+    opcheck(contraction._matched_op, given)
+    opcheck(contraction._grown_op, (*given, 3))
+    assert contraction._matched_op(*given).tolist() == [True, False, True]

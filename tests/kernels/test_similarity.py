@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch.library import opcheck
 from torch.nn.functional import cosine_similarity
 
 from pyg_pool.kernels import similarity
@@ -135,3 +136,11 @@ def test_groups_do_not_see_each_other() -> None:
     found = similar_pairs(more, groups, 13, 0.1)
     mine = found[:, groups[found[1]] == 0] - 300
     assert torch.equal(mine, alone)
+
+
+def test_operation_of_traced_graphs_keeps_torch_s_rules() -> None:
+    x, index = torch.randn(9, 3), torch.arange(9) // 4
+    given = x, index, 3, 0.2, 2, None, None, True
+    opcheck(similarity._pairs_op, given)
+    wanted = similar_pairs(x, index, 3, 0.2, max_neighbors=2)
+    assert torch.equal(similarity._pairs_op(*given), wanted)
