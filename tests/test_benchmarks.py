@@ -26,6 +26,7 @@ from benchmarks import (
 )
 from benchmarks import extrapolation_tasks as tasks
 from benchmarks.__main__ import bench_files
+from benchmarks.bench_readouts import ROWS as READOUT_ROWS
 from benchmarks.gin_backbone import gin_layer
 from benchmarks.inputs import GRAPH_INPUTS, GraphInput, load_graphs, load_segments
 from benchmarks.readout_table import batches, mlp
@@ -587,3 +588,15 @@ def test_targets_of_a_device_are_judged() -> None:
     base = {"shuffled": False, "gain": 2.9, "share_of_bandwidth": 0.7}
     lines = gpu.targets([{**base, "row": "sum"}, {**base, "row": "pnorm"}])
     assert [line.split(":")[0] for line in lines] == ["met", "MISSED"]
+
+
+def test_readouts_stand_beside_all_their_relatives() -> None:
+    peers = {row.peer.label.partition("(")[0].split(".")[-1] for row in READOUT_ROWS}
+    assert {
+        "PowerMeanAggregation", "SoftmaxAggregation", "AttentionalAggregation",
+        "GraphMultisetTransformer", "SetTransformerAggregation", "Set2Set",
+    } <= peers  # fmt: skip
+    inputs = {row.name: set(row.inputs) for row in READOUT_ROWS}
+    assert inputs["gnp"] == {"a", "b", "c"}
+    assert inputs["histograph"] == inputs["glot_sets"] == {"a", "b", "d"}
+    assert "c" in inputs["histograph_induced_gmt"]

@@ -190,9 +190,9 @@ class GNPAggregation(Aggregation):
         """Exponents in force, ``[R, channels]``, a row per branch."""
         wide = self.raw_p.to(torch.promote_types(self.raw_p.dtype, torch.float32))
         size = torch.nn.functional.softplus(wide) + self.p_min
-        if self.mode == "neg":
-            return -size
-        return torch.cat([size[:1], -size[1:]])
+        if self.mode == "pos":
+            return size
+        return -size if self.mode == "neg" else size * _signs(size)
 
     @property
     def q(self) -> Tensor:
@@ -223,7 +223,8 @@ class GNPAggregation(Aggregation):
         if self.mode in ("pos", "neg"):
             return norms[0].to(x.dtype)
         if self.mode == "mix":
-            return (norms[0] * self.weight[0] + norms[1] * self.weight[1]).to(x.dtype)
+            weight = self.weight.view(2, *[1] * (x.dim() - 1), -1)
+            return (norms * weight).sum(0).to(x.dtype)
         both = torch.cat([norms[0], norms[1]], -1)
         if self.mode == "cat":
             return both.to(x.dtype)
@@ -257,6 +258,11 @@ class GNPAggregation(Aggregation):
             for name, row in (("p", self.p), ("q", self.q)):
                 given[name] = tuple(round(v, 6) for v in row.flatten().tolist())
         return spell_call(type(self), given)
+
+
+def _signs(like: Tensor) -> Tensor:
+    """1 and -1, one below the other."""
+    return torch.tensor([[1.0], [-1.0]], dtype=like.dtype, device=like.device)
 
 
 def _nearest(p: float, q: float) -> str:
