@@ -42,6 +42,7 @@ WHOLE_PROJECT_TESTS = {
     "test_export.py",
     "test_examples.py",
     "test_faults.py",
+    "test_gpn_training.py",
     "test_public.py",
     "test_rooms.py",
 }

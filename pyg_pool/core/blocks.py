@@ -6,15 +6,18 @@ Weights of half precision meet wider features here: sums are held in the wider t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Dropout, Identity, LayerNorm, Linear, Module, Sequential
 from torch.nn.functional import layer_norm, linear
+from torch.utils.checkpoint import checkpoint
 
 from pyg_pool.kernels.cluster_scores import cluster_scores
 from pyg_pool.kernels.deepsets import Residual
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.norm_sum import norm_sum
 from pyg_pool.kernels.pair_product import pair_product
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
@@ -92,8 +95,9 @@ class PairMLP(Module):
         x: ``[N, F]``; pairs: ``[2, P]`` int64; returns ``[P]``.
 
     Note:
-        With one layer no product of features is kept, with more they are where a
-        gradient is asked for.
+        With one layer no product of features is kept. With more, those of up to 4
+        million features are; beyond that they are made in parts, and again for the
+        gradient, so that memory is O(P) beside the features.
 
     Example:
         >>> import torch
@@ -130,10 +134,13 @@ class PairMLP(Module):
         layer = self.only_layer(x.dtype)
         if layer is not None:
             return pair_logits(x, pairs, layer[0]) + layer[1]
-        # Cutting bounds the memory only where nothing is kept for a gradient.
-        if torch.is_grad_enabled() or torch.compiler.is_compiling():
-            return self._of(x, pairs)
         parts = pairs.split(max(CHUNK // max(x.size(1), 1), 1), dim=1)
+        if len(parts) == 1 or is_traced():
+            return self._of(x, pairs)
+        # Only one part at a time is held, and made again for the gradient.
+        if torch.is_grad_enabled():
+            run = partial(checkpoint, self._of, use_reentrant=False)
+            return torch.cat([run(x, part) for part in parts])
         return torch.cat([self._of(x, part) for part in parts])
 
     def mean_scores(

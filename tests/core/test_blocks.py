@@ -43,6 +43,45 @@ def test_pieces_without_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
         assert scorer(x, pairs[:, :0]).shape == (0,)
 
 
+def test_pieces_are_made_again_for_the_gradient(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, pairs = torch.randn(9, 4, requires_grad=True), torch.randint(9, (2, 300))
+    scorer = PairMLP(4, 2)
+    held: list[dict[int, int]] = []  # entries of each tensor kept for the gradient
+
+    def gradients() -> tuple[torch.Tensor, ...]:
+        held.append({})
+
+        def count(saved: torch.Tensor) -> torch.Tensor:
+            storage = saved.untyped_storage()
+            held[-1][storage.data_ptr()] = storage.nbytes() // saved.element_size()
+            return saved
+
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda saved: saved):
+            out = scorer(x, pairs)
+        return torch.autograd.grad(out.square().sum(), [x, *scorer.parameters()])
+
+    wanted = gradients()
+    monkeypatch.setattr(blocks, "CHUNK", 64)
+    for found, whole in zip(gradients(), wanted, strict=True):
+        torch.testing.assert_close(found, whole, rtol=1e-4, atol=1e-4)
+    assert sum(held[0].values()) > 300 * 4 * 2
+    assert sum(held[1].values()) < 300 * 4
+
+
+def test_pieces_drop_the_same_for_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CHUNK", 16)
+    x, pairs = torch.randn(9, 4, dtype=torch.float64), torch.randint(9, (2, 30))
+    scorer = PairMLP(4, 2, 0.5).double()
+
+    def scores(rows: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(0)
+        return scorer(rows, pairs)
+
+    assert torch.autograd.gradcheck(scores, x.requires_grad_())
+
+
 @pytest.mark.parametrize(("depth", "draws"), [(1, False), (2, True)])
 def test_dropout_between_layers_only(depth: int, draws: bool) -> None:
     x, pairs = torch.randn(9, 4), torch.randint(9, (2, 30))
