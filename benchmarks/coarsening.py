@@ -1,9 +1,10 @@
 """Coarsening of large graphs: passes, memory, and association beside rivals.
 
 A pass is one SciPy float32 product ``y = A x`` on one thread in the same process. Each
-graph is measured in its own process: CPU time on one thread, wall time on two, and the
-rise of resident memory above the input. Rivals run in the same process; where one
-cannot be given a size, ours is run again at the size that it reached.
+graph is measured in its own process: CPU time on one thread, wall time on two; and in
+one more, which does nothing else, the rise of resident memory above the input. Rivals
+run in the process of the times; where one cannot be given a size, ours is run again at
+the size that it reached. One that is not installed says so in its place.
 
     python -m benchmarks.coarsening --edges 1e5 1e6 1e7 --out results.jsonl
     python -m benchmarks.coarsening --files roads/*.gr.xz --rivals
@@ -13,57 +14,39 @@ cannot be given a size, ours is run again at the size that it reached.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import multiprocessing
 import platform
 import statistics
-import threading
+import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from benchmarks.large_graphs import GRAPHS, make
 
 PASSES = 5
-STATUS = Path("/proc/self/status")
 
 
-def resident() -> int:
-    """Resident bytes of this process."""
-    for line in STATUS.read_text(encoding="ascii").splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmRSS in /proc/self/status")
+def memory(path: str, n: int) -> int:
+    """Rise of resident memory above the input, in a process that did nothing else."""
+    from benchmarks.harness import PeakMeter
 
-
-class Peak:
-    """The largest rise of resident memory while a block runs."""
-
-    def __enter__(self) -> Peak:
-        """Start to watch."""
-        self.before = self.top = resident()
-        self.stop = threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while not self.stop.wait(0.005):
-            self.top = max(self.top, resident())
-
-    def __exit__(self, *args: Any) -> None:
-        """Stop to watch."""
-        self.top = max(self.top, resident())
-        self.stop.set()
-        self.thread.join()
-
-    @property
-    def rise(self) -> int:
-        """Bytes above the start."""
-        return self.top - self.before
+    ours(make("sbm", 100_000), 1000, 1)
+    with np.load(path) as file:
+        indptr, indices = file["indptr"], file["indices"]
+    parts, size = (np.ones(indices.size, np.float32), indices, indptr), indptr.size - 1
+    rows = csr_matrix(parts, (size, size))
+    gc.collect()
+    meter = PeakMeter()
+    ours(rows, n, 1)
+    return meter.rise()
 
 
 def one_pass(rows: Any) -> float:
@@ -125,24 +108,53 @@ def matching(rows: Any, n: int) -> np.ndarray:
     here = rows.tocoo()
     while True:
         upper = here.row < here.col
-        graph = networkit.GraphFromCoo(
-            (here.data[upper], (here.row[upper], here.col[upper])),
-            n=here.shape[0],
-            weighted=True,
-        )
+        parts = (here.data[upper], (here.row[upper], here.col[upper]))
+        graph = networkit.GraphFromCoo(parts, n=here.shape[0], weighted=True)
         matcher = networkit.matching.PathGrowingMatcher(graph)
         matcher.run()
-        coarse = networkit.coarsening.MatchingCoarsening(
-            graph, matcher.getMatching(), True
-        )
+        # Kept by a name: the coarsening only points to it.
+        pairs = matcher.getMatching()
+        coarse = networkit.coarsening.MatchingCoarsening(graph, pairs, True)
         coarse.run()
         step = np.asarray(coarse.getFineToCoarseNodeMapping())
         size = int(step.max()) + 1
-        if size < n or size > 0.95 * here.shape[0]:
+        if size > 0.95 * here.shape[0]:
             return label
         label = step[label]
+        if size <= n:
+            return label
         from scipy.sparse import coo_matrix
 
+        parts = (here.data, (step[here.row], step[here.col]))
+        here = coo_matrix(parts, (size, size)).tocsr().tocoo()
+
+
+def metis(rows: Any, n: int) -> np.ndarray:
+    """METIS k-way partition."""
+    import pymetis
+
+    _, found = pymetis.part_graph(n, xadj=rows.indptr, adjncy=rows.indices)
+    return np.asarray(found)
+
+
+def graclus(rows: Any, n: int) -> np.ndarray:
+    """Graclus of torch-cluster, repeated until the size is reached or it stalls."""
+    import torch
+    from scipy.sparse import coo_matrix
+    from torch_cluster import graclus_cluster
+
+    label, here = np.arange(rows.shape[0]), rows.tocoo()
+    while True:
+        ends = [torch.from_numpy(e.astype(np.int64)) for e in (here.row, here.col)]
+        weight = torch.from_numpy(here.data.astype(np.float32))
+        found = graclus_cluster(*ends, weight, here.shape[0]).numpy()
+        step = np.unique(found, return_inverse=True)[1]
+        size = int(step.max()) + 1
+        if size > 0.95 * here.shape[0]:
+            return label
+        label = step[label]
+        if size <= n:
+            return label
         parts = (here.data, (step[here.row], step[here.col]))
         here = coo_matrix(parts, (size, size)).tocsr().tocoo()
 
@@ -151,6 +163,8 @@ RIVALS: dict[str, Callable[[Any, int], np.ndarray]] = {
     "pyamg lloyd": lloyd,
     "pyamg standard": standard,
     "networkit matching": matching,
+    "metis": metis,
+    "graclus": graclus,
 }
 
 
@@ -166,9 +180,12 @@ def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any
     else:
         rows = make(name, int(float(source)))
     n = int(np.ceil(ratio * rows.shape[0] - 1e-9))
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/rows.npz"
+        np.savez(path, indptr=rows.indptr, indices=rows.indices)
+        rise = alone(memory, path, n)
     unit = one_pass(rows)
-    with Peak() as peak:
-        label, cpu, _ = ours(rows, n, 1)
+    label, cpu, _ = ours(rows, n, 1)
     _, _, wall = ours(rows, n, 2)
     unit = statistics.median([unit, one_pass(rows), one_pass(rows)])
     line = {
@@ -180,8 +197,8 @@ def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any
         "cpu_passes_1_thread": cpu / unit,
         "wall_passes_2_threads": wall / unit,
         "association": association(rows, label),
-        "memory_mb": peak.rise / 1e6,
-        "bytes_per_directed_edge": peak.rise / max(rows.nnz, 1),
+        "memory_mb": rise / 1e6,
+        "bytes_per_directed_edge": rise / max(rows.nnz, 1),
         "machine": platform.processor() or platform.machine(),
     }
     for rival, run in RIVALS.items() if rivals else ():
@@ -228,12 +245,11 @@ def molecules(count: int = 128) -> dict[str, Any]:
     return {"graphs": count, "milliseconds": 1e3 * statistics.median(times[2:])}
 
 
-def alone(*args: Any) -> dict[str, Any]:
-    """A measurement in a process of its own."""
+def alone(work: Callable[..., Any], *args: Any) -> Any:
+    """The result of a function in a process of its own."""
     context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        found: dict[str, Any] = pool.apply(measure, args)
-    return found
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        return pool.submit(work, *args).result()
 
 
 def main() -> None:
@@ -253,7 +269,7 @@ def main() -> None:
     for line in lines:
         print(json.dumps(line))
     for graph, source in jobs:
-        line = alone(graph, source, args.ratio, args.rivals)
+        line = alone(measure, graph, source, args.ratio, args.rivals)
         lines.append(line)
         print(json.dumps(line), flush=True)
     if args.out is not None:
