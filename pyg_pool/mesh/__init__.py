@@ -9,6 +9,7 @@ from pyg_pool.mesh.augment import (
     slide_vertices,
 )
 from pyg_pool.mesh.cleaning import clean_mesh
+from pyg_pool.mesh.conv import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.mesh.data import PrimalDualData
 from pyg_pool.mesh.datasets import (
     COSEG,
@@ -57,6 +58,8 @@ __all__ = [
     "MeshDataset",
     "MeshEdges",
     "MeshSample",
+    "PrimalDualConv",
+    "PrimalDualConvOutput",
     "PrimalDualData",
     "PrincetonSegmentation",
     "clean_mesh",

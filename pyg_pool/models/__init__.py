@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyg_pool.mesh import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.models.convs import ColumnStochasticConv, MeanSkipConv, SymmetricConv
 from pyg_pool.models.gpn import GraphParsingNetwork, GraphParsingOutput
 from pyg_pool.models.graph_unet import GraphUNet, GraphUNetOutput
@@ -14,7 +15,6 @@ from pyg_pool.models.id_mpnn import IDMPNN
 from pyg_pool.models.id_ppgn import IDPPGN
 from pyg_pool.models.kl_gnn import KLGNN
 from pyg_pool.models.kl_local import LocalKLGNN
-from pyg_pool.models.pd_conv import PrimalDualConv, PrimalDualConvOutput
 from pyg_pool.models.pd_mesh_net import (
     MeshClassifier,
     MeshOutput,

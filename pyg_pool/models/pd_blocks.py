@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import BatchNorm1d, GroupNorm, Module
 from torch_geometric.nn import InstanceNorm
 
-from pyg_pool.models.pd_conv import PrimalDualConv
+from pyg_pool.mesh.conv import PrimalDualConv
 from pyg_pool.models.pd_norms import MeshNorm, RowBatchNorm, make_norm
 from pyg_pool.pool import PrimalDualPooling, PrimalDualPoolOutput, PrimalDualUnpooling
 from pyg_pool.typing import OptTensor

@@ -86,7 +86,7 @@ class PrimalDualConv(Module):
 
     Example:
         >>> import torch
-        >>> from pyg_pool.models import PrimalDualConv
+        >>> from pyg_pool.mesh import PrimalDualConv
         >>> row = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])  # three faces
         >>> dual, links = torch.tensor([0, 0, 1, 1]), torch.tensor([[0, 1], [1, 0]])
         >>> conv = PrimalDualConv(1, 7, 8, heads=3)

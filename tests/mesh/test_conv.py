@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from pyg_pool.models import PrimalDualConv
+from pyg_pool.mesh import PrimalDualConv
 from tests.golden_files import load, names
 
 
