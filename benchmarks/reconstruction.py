@@ -12,7 +12,8 @@ breaks them.
 
     python -m benchmarks.reconstruction --out RUNS      # tgp's rows where it is there
 
-One JSON line for each graph, pooling and seed in ``reconstruction.jsonl``.
+One JSON line for each graph, pooling and seed in ``reconstruction.jsonl``; those that
+are there are passed over.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from torch_geometric.nn import EdgePooling, GCNConv
 from torch_geometric.utils import grid as grid_of
 
 from benchmarks import record
+from benchmarks.gpn_nodes import known
 from pyg_pool import GPool, GraphParsingPooling
 
 WIDTH = 32
@@ -220,19 +222,23 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args(words)
     torch.set_num_threads(options.threads)
+    path = None if options.out is None else options.out / "reconstruction.jsonl"
     peers = importlib.util.find_spec("tgp") is not None
     for name in options.graphs:
         graph = GRAPHS[name]()
         for pool, make in makers(graph[0].size(0), peers=peers).items():
             if options.pools and pool not in options.pools:
                 continue
-            runs = [train(make, graph, s, options.steps) for s in range(options.seeds)]
-            for seed, run in enumerate(runs):
-                line = {"graph": name, "pool": pool, "seed": seed, **run}
-                line["steps"] = options.steps
-                if options.out is not None:
-                    line |= record.surroundings()
-                    record.append(options.out / "reconstruction.jsonl", line)
+            runs = []
+            for seed in range(options.seeds):
+                key = {"graph": name, "pool": pool, "seed": seed}
+                key["steps"] = options.steps
+                done = None if path is None else known(path, key)
+                if done is None:
+                    done = {**key, **train(make, graph, seed, options.steps)}
+                    if path is not None:
+                        record.append(path, {**done, **record.surroundings()})
+                runs.append(done)
             words = [f"{name:6s}", f"{pool:28s}"]
             for key in ("mse", "mse_training"):
                 errors = torch.tensor([run[key] for run in runs])
