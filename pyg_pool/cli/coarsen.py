@@ -79,7 +79,7 @@ def coarsen(
         str, typer.Option(help="Format of the input; auto: by name.")
     ] = "auto",
     columns: Annotated[
-        str | None, typer.Option(help="Columns of a table: source,target[,weight].")
+        str | None, typer.Option(help="Column names: source,target[,weight].")
     ] = None,
     write: Annotated[
         str, typer.Option(help="Coarse graph as npz, pt, metis, parquet, mtx (commas).")
