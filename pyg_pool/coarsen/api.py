@@ -143,7 +143,7 @@ def coarsen(
         >>> from pyg_pool.coarsen import coarsen
         >>> ring = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
         >>> coarsen(ring, num_clusters=4, symmetrize="sum").size
-        tensor([3, 4, 3, 2])
+        tensor([3, 3, 3, 3])
     """
     threads = Threads(num_threads)
     source = as_graph(graph, edge_weight, size, symmetrize, duplicates, threads)
