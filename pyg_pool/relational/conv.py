@@ -12,6 +12,7 @@ from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 
 from pyg_pool.errors import check_batch, check_choice, check_features
+from pyg_pool.relational.blocks import copy_blocks
 from pyg_pool.relational.calls import call_base, check_chunks
 from pyg_pool.relational.copies import (
     Copies,
@@ -21,6 +22,7 @@ from pyg_pool.relational.copies import (
 )
 from pyg_pool.relational.cost import check_cost, estimate_cost
 from pyg_pool.relational.domains import Domain
+from pyg_pool.relational.gin import CopyGIN
 from pyg_pool.relational.labels import label_features, label_width
 from pyg_pool.relational.merge import merge_over_tuples
 from pyg_pool.relational.orders import reordered
@@ -223,11 +225,17 @@ class RelationalPooling(Module):
     ) -> Tensor:
         """What the base makes of each pair, ``[P, D]``."""
         rows = x.index_select(0, copies.pair_node)
-        attr = None if edge_attr is None else edge_attr.index_select(0, copies.edge_id)
         number, size = len(copies.tuples), copies.num_pairs
         orders = list(itertools.permutations(range(self.l))) if self.perms else []
-        if len(orders) < 2 or not self.ordered:
+        is_single = len(orders) < 2 or not self.ordered
+        if is_single:
             rows = torch.cat([rows, label], dim=-1)
+            if isinstance(self.base, CopyGIN) and self.base.fits_blocks(
+                rows, edge_attr
+            ):
+                return self.base.on_blocks(rows, copy_blocks(copies))
+        attr = None if edge_attr is None else edge_attr.index_select(0, copies.edge_id)
+        if is_single:
             more = None
             if getattr(self.base, "takes_copies", False):
                 more = {"copies": copies, "graph_edges": graph_edges}

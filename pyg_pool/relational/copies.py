@@ -32,21 +32,44 @@ class Copies:
         pair_tuple: ``[P]`` tuple of each pair, ascending.
         pair_node: ``[P]`` node of each pair, ascending within a tuple.
         pair_ptr: ``[T + 1]`` first pair of each tuple.
-        edge_index: ``[2, EE]`` edges between pairs, tuple by tuple and then in the
-            order of the input.
-        edge_id: ``[EE]`` input edge that each one copies.
-        is_full: Whether each copy holds its whole graph.
-        num_nodes: Number of nodes of the graphs themselves.
+        ground: The graphs themselves.
+        kept: Edges between pairs, and which edge of the graphs each one copies; of
+            whole copies ``None``, as they share the edges of their graph.
     """
 
     tuples: TupleSet
     pair_tuple: Tensor
     pair_node: Tensor
     pair_ptr: Tensor
-    edge_index: Tensor
-    edge_id: Tensor
-    is_full: bool
-    num_nodes: int
+    ground: Ground
+    kept: tuple[Tensor, Tensor] | None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether each copy holds its whole graph."""
+        return self.kept is None
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes of the graphs themselves."""
+        return self.ground.num_nodes
+
+    @cached_property
+    def listed(self) -> tuple[Tensor, Tensor]:
+        """All edges; those of whole copies are listed when they are asked for."""
+        if self.kept is not None:
+            return self.kept
+        return _whole_edges(self.ground, self.tuples, self.pair_ptr)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """Edges between pairs, ``[2, EE]``, tuple by tuple."""
+        return self.listed[0]
+
+    @property
+    def edge_id(self) -> Tensor:
+        """Edge of the graphs that each one copies, ``[EE]``."""
+        return self.listed[1]
 
     @property
     def num_pairs(self) -> int:
@@ -123,16 +146,12 @@ def expand_copies(
     else:
         pair_tuple, pair_node = _near(ground, tuples, ego, ego_mode)
     if without is not None:
-        kept = pair_node != without.index_select(0, pair_tuple)
-        pair_tuple, pair_node = pair_tuple[kept], pair_node[kept]
+        stays = pair_node != without.index_select(0, pair_tuple)
+        pair_tuple, pair_node = pair_tuple[stays], pair_node[stays]
     ptr = Lists.from_sorted(pair_tuple, pair_node, len(tuples)).ptr
     is_full = ego is None and without is None
-    if is_full:
-        edges, edge_id = _whole_edges(ground, tuples, ptr)
-    else:
-        edges, edge_id = _kept_edges(ground, pair_tuple, pair_node)
-    size = ground.num_nodes
-    return Copies(tuples, pair_tuple, pair_node, ptr, edges, edge_id, is_full, size)
+    kept = None if is_full else _kept_edges(ground, pair_tuple, pair_node)
+    return Copies(tuples, pair_tuple, pair_node, ptr, ground, kept)
 
 
 def _whole(ground: Ground, tuples: TupleSet) -> tuple[Tensor, Tensor]:
@@ -198,21 +217,23 @@ def _kept_edges(
 def subset_copies(copies: Copies, start: int, stop: int) -> Copies:
     """The copies of the tuples from ``start`` to before ``stop``."""
     low, high = int(copies.pair_ptr[start]), int(copies.pair_ptr[stop])
-    edge_owner = copies.pair_tuple.index_select(0, copies.edge_index[0])
-    ends = torch.tensor([start, stop], device=edge_owner.device)
-    first, last = torch.searchsorted(edge_owner, ends).tolist()
     tuples = copies.tuples
     batch = tuples.batch[start:stop]
     part = TupleSet(tuples.index[start:stop], batch, tuples.total, tuples.batch_size)
+    kept = copies.kept
+    if kept is not None:
+        edges, ids = kept
+        owner = copies.pair_tuple.index_select(0, edges[0])
+        ends = torch.tensor([start, stop], device=owner.device)
+        first, last = torch.searchsorted(owner, ends).tolist()
+        kept = edges[:, first:last] - low, ids[first:last]
     return Copies(
         part,
         copies.pair_tuple[low:high] - start,
         copies.pair_node[low:high],
         copies.pair_ptr[start : stop + 1] - low,
-        copies.edge_index[:, first:last] - low,
-        copies.edge_id[first:last],
-        copies.is_full,
-        copies.num_nodes,
+        copies.ground,
+        kept,
     )
 
 
@@ -236,6 +257,6 @@ def edge_deletions(ground: Ground) -> Copies:
     copies = expand_copies(ground, TupleSet(index, graphs, total, size))
     ends = copies.pair_node[copies.edge_index]
     gone = index.index_select(0, copies.pair_tuple[copies.edge_index[0]]).t()
-    kept = ~((ends == gone).all(dim=0) | (ends == gone.flip(0)).all(dim=0))
-    edges, ids = copies.edge_index[:, kept], copies.edge_id[kept]
-    return replace(copies, edge_index=edges, edge_id=ids, is_full=False)
+    stays = ~((ends == gone).all(dim=0) | (ends == gone.flip(0)).all(dim=0))
+    kept = copies.edge_index[:, stays], copies.edge_id[stays]
+    return replace(copies, kept=kept)

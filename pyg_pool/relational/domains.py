@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -101,21 +102,22 @@ class Ground:
         edge_index: ``[2, E]``.
         batch: ``[N]`` graph of each node, ascending.
         start: ``[B + 1]`` first node of each graph.
-        lists: Neighbours of each node.
     """
 
     edge_index: Tensor
     batch: Tensor
     start: Tensor
-    lists: Lists
 
     @classmethod
     def of(cls, edge_index: Tensor, batch: Tensor, batch_size: int) -> Ground:
-        """Sorts the edges into neighbour lists."""
+        """Finds the first node of each graph."""
         ids = torch.arange(batch.numel(), device=batch.device)
-        start = Lists.from_sorted(batch, ids, batch_size).ptr
-        lists = neighbour_lists(edge_index, batch.numel())
-        return cls(edge_index, batch, start, lists)
+        return cls(edge_index, batch, Lists.from_sorted(batch, ids, batch_size).ptr)
+
+    @cached_property
+    def lists(self) -> Lists:
+        """Neighbours of each node, ascending; sorted when they are asked for."""
+        return neighbour_lists(self.edge_index, self.batch.numel())
 
     @property
     def num_nodes(self) -> int:

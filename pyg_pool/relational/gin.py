@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.nn import (
 
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels.gather_sum import gather_sum
-from pyg_pool.kernels.gin_layer import fits_gin_layer, gin_layer
+from pyg_pool.kernels.gin_stack import Block, fits_gin_stack, gin_stack
 from pyg_pool.typing import OptTensor
 
 __all__ = ["CopyGIN", "ResidualConv", "residual_mlp"]
@@ -147,45 +148,44 @@ class CopyGIN(Module):
                 edge = self.edges[layer](edge_attr)
                 rows = (x.index_select(0, edge_index[0]) + edge).relu()
                 total = x.index_add(0, edge_index[1], rows)
-            elif self._recomputes(x, edge_index):
-                x = self._recomputed(mlp, x, edge_index)  # type: ignore[arg-type]
-                continue
             else:
                 total = gather_sum(x, edge_index, x.size(0), own=True)
             x = mlp(total).relu()
         return x
 
-    def _recomputes(self, x: Tensor, edge_index: Tensor) -> bool:
-        """Whether the layer that keeps less for its gradient can run."""
-        is_training = self.norm == "batch" and self.training and x.size(0) > 1
+    def fits_blocks(self, x: Tensor, edge_attr: OptTensor) -> bool:
+        """Whether :meth:`on_blocks` can run: batch norm in training on the CPU."""
+        has_edges = bool(self.edge_channels) and edge_attr is not None
+        first: Any = self.mlps[0][0] if len(self.mlps) else None  # type: ignore[index]
         return (
-            is_training
-            and torch.is_grad_enabled()
-            and self.mlps[0][0].weight.dtype == x.dtype  # type: ignore[index]
-            and fits_gin_layer(x, edge_index)
+            self.norm == "batch"
+            and self.training
+            and not has_edges
+            and first is not None
+            and first.weight.dtype == x.dtype
+            and fits_gin_stack(x)
         )
 
-    def _recomputed(self, mlp: Sequential, x: Tensor, edge_index: Tensor) -> Tensor:
-        """One layer by :func:`gin_layer`; the running statistics move as ever.
+    def on_blocks(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
+        """The same, block by block; the running statistics move as ever.
 
         As in torch they move unseen by autograd, lest an earlier layer that keeps
         them refuses its gradient.
         """
-        first, norm, second = mlp[0], mlp[1], mlp[3]
-        parts: list[Any] = [first, norm, second]
-        first, norm, second = parts
-        out, mean, var = gin_layer(
-            x,
-            edge_index,
-            (first.weight, first.bias),
-            (norm.weight, norm.bias, norm.eps),
-            (second.weight, second.bias),
-        )
+        weights: list[Tensor] = []
+        norms: list[Any] = []
+        for mlp in self.mlps:
+            parts: Any = mlp
+            norms.append(parts[1])
+            for part in (parts[0], parts[1], parts[3]):
+                weights += [part.weight, part.bias]
+        out, stats = gin_stack(x, blocks, weights, [norm.eps for norm in norms])
+        size = x.size(0)
         with torch.no_grad():
-            norm.num_batches_tracked.data.add_(1)
-            rate, size = norm.momentum, x.size(0)
-            norm.running_mean.data.lerp_(mean, rate)
-            norm.running_var.data.lerp_(var * (size / (size - 1)), rate)
+            for norm, (mean, var) in zip(norms, stats, strict=True):
+                norm.num_batches_tracked.data.add_(1)
+                norm.running_mean.data.lerp_(mean, norm.momentum)
+                norm.running_var.data.lerp_(var * (size / (size - 1)), norm.momentum)
         return out
 
 

@@ -16,6 +16,7 @@ from pyg_pool.relational import (
     find_tuples,
     lay_ground,
 )
+from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.pairs import PairSet, find_pairs_and_joins
 
 __all__ = ["KLData", "KLTuples"]
@@ -67,8 +68,8 @@ class KLTuples(BaseTransform):
     ``kl_length``         ``[T]`` number of nodes that are no padding
     ``kl_pair_tuple``     ``[P]`` tuple of each pair
     ``kl_pair_node``      ``[P]`` node of each pair
-    ``kl_edges``          ``[2, EE]`` copied edges
-    ``kl_edge_id``        ``[EE]`` edge that each one copies
+    ``kl_edges``          ``[2, EE]`` copied edges, where copies are cut to balls
+    ``kl_edge_id``        ``[EE]`` edge that each one copies, likewise
     ``fwl_pair``          ``[2, Q]`` pairs of nodes for 2-FWL, if asked for
     ``fwl_joins``         ``[3, R]`` joins of pairs
     ===================== ========================================================
@@ -138,7 +139,8 @@ class KLTuples(BaseTransform):
         out.kl_length = (index >= 0).sum(1)
         out.kl_tuple = torch.where(index >= 0, index, index[:, :1])
         out.kl_pair_tuple, out.kl_pair_node = copies.pair_tuple, copies.pair_node
-        out.kl_edges, out.kl_edge_id = copies.edge_index, copies.edge_id
+        if copies.kept is not None:
+            out.kl_edges, out.kl_edge_id = copies.kept
         if self.max_distance is not None:
             pairs = find_pairs_and_joins(ground, self.max_distance)
             out.fwl_pair, out.fwl_joins = pairs.pair, pairs.joins
@@ -157,16 +159,13 @@ class KLTuples(BaseTransform):
         count = graphs.new_zeros(index.size(0) + 1)
         ones = torch.ones_like(data.kl_pair_tuple)
         ptr = count.scatter_add_(0, data.kl_pair_tuple + 1, ones).cumsum(0)
-        return Copies(
-            tuples,
-            data.kl_pair_tuple,
-            data.kl_pair_node,
-            ptr,
-            data.kl_edges,
-            data.kl_edge_id,
-            self.ego is None,
-            batch.numel(),
-        )
+        kept = None if self.ego is None else (data.kl_edges, data.kl_edge_id)
+        edges = data.edge_index
+        if edges is None:
+            edges = batch.new_zeros((2, 0))
+        ground = Ground.of(edges, batch, size)
+        pairs = data.kl_pair_tuple, data.kl_pair_node
+        return Copies(tuples, *pairs, ptr, ground, kept)
 
     def pairs(self, data: Any) -> PairSet:
         """The pairs and joins that a graph or a batch holds, for a 2-FWL network."""
