@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import BatchNorm1d
 from torch.nn.functional import cross_entropy, l1_loss
 from torch_geometric.data import Batch, Data
 
@@ -227,6 +228,23 @@ class Run:
         self.schedule.step()
         return total / len(rows)
 
+    @torch.no_grad()
+    def settle(self) -> None:
+        """Take the statistics of batch norms from the training set anew.
+
+        Their running means lag behind weights that moved until the last step.
+        """
+        norms = [m for m in self.model.modules() if isinstance(m, BatchNorm1d)]
+        for norm in norms:
+            norm.reset_running_stats()
+        self.model.train()
+        rows, step = self.fold.train, self.setting.batch_size
+        order = torch.randperm(len(rows)).tolist()
+        for count, start in enumerate(range(0, len(order), step), start=1):
+            for norm in norms:
+                norm.momentum = 1 / count
+            self.graphs.predict(self.model, [rows[i] for i in order[start:][:step]])
+
     def train(self) -> dict[str, Any]:
         """Train to the end, and judge on what was not trained on."""
         saved = time.perf_counter()
@@ -249,6 +267,8 @@ class Run:
                 saved = now
         if self.fold.val and self.best < float("inf"):
             self.model.load_state_dict(self.kept)
+        else:
+            self.settle()
         found = judged(self.model, self.graphs, self.fold.test).tolist()
         self.file.unlink(missing_ok=True)
         return {
