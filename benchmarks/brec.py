@@ -2,7 +2,8 @@
 
 FILE is ``BREC.txt.gz`` with a category and two lines of graph6 per line. The published
 categories hold 60 basic, 50 regular, 50 strongly regular, 100 extension, 100 CFI, 20
-4-vertex condition and 20 distance regular pairs (Wang and Zhang, 2024).
+4-vertex condition and 20 distance regular pairs (Wang and Zhang, 2024). With ``--out``
+a run that was stopped goes on with the next test of a category.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks import record
 from pyg_pool.relational import from_graph6, kl_wl
 
 TESTS: dict[str, dict[str, Any]] = {
@@ -60,11 +62,18 @@ def main() -> None:
     parser.add_argument("--tests", nargs="+", choices=TESTS, default=list(TESTS))
     parser.add_argument("--categories", nargs="+", help="default: all")
     parser.add_argument("--work", type=int, default=WORK, help="leave out above it")
+    parser.add_argument("--out", type=Path, help="file of lines; those in it are done")
     args = parser.parse_args()
+    done = set()
+    if args.out is not None and args.out.exists():
+        lines = [json.loads(line) for line in args.out.read_text().splitlines()]
+        done = {(line["category"], line["test"]) for line in lines}
     for category, pairs in load_pairs(args.file).items():
         if args.categories and category not in args.categories:
             continue
         for test in args.tests:
+            if (category, test) in done:
+                continue
             start, separated, evaluated = time.perf_counter(), 0, 0
             for texts in pairs:
                 graphs = [from_graph6(text) for text in texts]
@@ -83,6 +92,8 @@ def main() -> None:
                 "seconds": round(time.perf_counter() - start, 1),
             }
             print(json.dumps(row), flush=True)
+            if args.out is not None:
+                record.append(args.out, {**record.surroundings(), **row})
 
 
 if __name__ == "__main__":

@@ -45,8 +45,12 @@ def wl(
         list[str],
         typer.Argument(help="Graphs: graph6, SMILES, or files with one per line."),
     ],
-    k: Annotated[int, typer.Option("--k", help="Power of the base test.")] = 1,
-    l: Annotated[int, typer.Option("--l", help="Number of labels.")] = 1,  # noqa: E741
+    k: Annotated[
+        int | None, typer.Option("--k", help="Power of the base test; default 1.")
+    ] = None,
+    l: Annotated[  # noqa: E741
+        int | None, typer.Option("--l", help="Number of labels; default 1.")
+    ] = None,
     folklore: Annotated[
         bool, typer.Option("--folklore", help="k-FWL instead of oblivious k-WL.")
     ] = False,
@@ -89,8 +93,8 @@ def wl(
 ) -> None:
     """Tell whether networks of a given power can separate graphs, and when."""
     options: dict[str, Any] = {
-        "k": k,
-        "l": l,
+        "k": 1 if k is None else k,
+        "l": 1 if l is None else l,
         "folklore": folklore,
         "domain": domain,
         "ordered": ordered,
@@ -106,7 +110,9 @@ def wl(
         from pyg_pool import relational
 
         if preset is not None:
-            options.update(relational.wl_options(preset))
+            fixed = relational.wl_options(preset)
+            check_preset(preset, fixed, {"k": k, "l": l})
+            options.update(fixed)
         names, found, kind = read_graphs(graphs, form.value)
         if kind == "smiles":
             options.update(node_colors="x", edge_colors="edge_attr")
@@ -118,6 +124,23 @@ def wl(
         _print_pair(title, kind, names, result)
     else:
         _print_classes(title, kind, names, result)
+
+
+def check_preset(
+    preset: str, fixed: dict[str, Any], given: dict[str, int | None]
+) -> None:
+    """Refuse numbers beside a preset that has others.
+
+    Raises:
+        ValueError: If a number is given that the preset does not have.
+    """
+    for name, value in given.items():
+        if value is not None and value != fixed[name]:
+            raise ValueError(
+                f"pyg-pool wl got --preset {preset} and --{name} {value}, expected "
+                f"{fixed[name]}, which is what that model has; leave out --{name}, or "
+                f"--preset."
+            )
 
 
 def read_graphs(words: Sequence[str], form: str) -> tuple[list[str], list[Any], str]:

@@ -100,3 +100,10 @@ def test_files_that_hold_no_text(wl: Any, tmp_path: Path) -> None:
     result = wl(str(tmp_path / "a.g6"))
     assert result.code == 2
     assert "one graph a line" in " ".join(result.err.split())
+
+
+def test_numbers_beside_a_preset_must_be_its_own(wl: Any) -> None:
+    refused = wl(*PAIR, "--preset", "ngnn", "--l", "2")
+    assert refused.code != 0
+    assert "leave out --l, or --preset" in refused.err
+    assert wl(*PAIR, "--preset", "i2_gnn", "--l", "2").code == 0
