@@ -54,7 +54,6 @@ NUMBA_FROM = {
     "sparse_product": 4096,
     "filter_edges": 1024,
     "gated_rows": 16384,
-    "pick": 4096,
     "relu_dropout": 4096,
     "segment_pnorm": 1024,
     "topk": 1024,
