@@ -137,7 +137,7 @@ class GCNLayer(Module):
 
     Note:
         Nodes without a loop get one of weight 1. Where the weights into a node add up
-        to 0 or less, its edges count nothing.
+        to 0 (within rounding) or less, its edges count nothing.
 
     Example:
         >>> import torch
@@ -169,7 +169,9 @@ class GCNLayer(Module):
         edges = _with_loops(edge_index, size)
         weight = torch.cat([edge_attr.view(-1).to(x.dtype), own])
         degree = segment_reduce(weight, edges[1], dim_size=size)
-        is_there = degree > 0
+        # Below its own rounding error a sum of both signs is 0.
+        terms = segment_reduce(weight.detach().abs(), edges[1], dim_size=size)
+        is_there = degree > 16 * torch.finfo(x.dtype).eps * terms
         factor = degree.masked_fill(~is_there, 1.0).rsqrt() * is_there
         ends = factor.index_select(0, edges.reshape(-1)).view(2, -1)
         weight = (ends[0] * weight * ends[1]).unsqueeze(1)

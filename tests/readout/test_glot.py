@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -173,7 +173,18 @@ NUMBERS = st.floats(-999999995904.0, 999999995904.0, width=32) | st.sampled_from
 )
 
 
+OPPOSED = [(0.0, 0.0, 906523639808.0), (0.0, 0.0, -15.0), (0.0, 564520512.0, 1.0)]
+
+
 @settings(max_examples=50)
+@example(
+    rows=[(0.0, 0.0, 0.0)] * 4 + OPPOSED,
+    conv="gcn",
+    weight="cosine",
+    jk="cat",
+    tau=-1.5,
+    training=False,
+)
 @given(
     rows=st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS), min_size=1, max_size=7),
     conv=st.sampled_from(["gat", "gcn", "gin", "gine"]),
