@@ -17,7 +17,6 @@ import argparse
 import gc
 import json
 import multiprocessing
-import platform
 import statistics
 import tempfile
 import time
@@ -29,6 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from benchmarks import record
 from benchmarks.large_graphs import GRAPHS, make
 
 PASSES = 5
@@ -100,13 +100,28 @@ def standard(rows: Any, n: int) -> np.ndarray:
     return label
 
 
+def repeated(rows: Any, n: int, step_of: Callable[[Any], np.ndarray]) -> np.ndarray:
+    """Merges again and again until the size is reached or it stalls."""
+    from scipy.sparse import coo_matrix
+
+    label, here = np.arange(rows.shape[0]), rows.tocoo()
+    while True:
+        step = step_of(here)
+        size = int(step.max()) + 1
+        if size > 0.95 * here.shape[0]:
+            return label
+        label = step[label]
+        if size <= n:
+            return label
+        parts = (here.data, (step[here.row], step[here.col]))
+        here = coo_matrix(parts, (size, size)).tocsr().tocoo()
+
+
 def matching(rows: Any, n: int) -> np.ndarray:
-    """NetworKit's matchings, repeated until the size is reached or they stall."""
+    """NetworKit's matchings, one after the other."""
     import networkit
 
-    label = np.arange(rows.shape[0])
-    here = rows.tocoo()
-    while True:
+    def step(here: Any) -> np.ndarray:
         upper = here.row < here.col
         parts = (here.data[upper], (here.row[upper], here.col[upper]))
         graph = networkit.GraphFromCoo(parts, n=here.shape[0], weighted=True)
@@ -116,17 +131,9 @@ def matching(rows: Any, n: int) -> np.ndarray:
         pairs = matcher.getMatching()
         coarse = networkit.coarsening.MatchingCoarsening(graph, pairs, True)
         coarse.run()
-        step = np.asarray(coarse.getFineToCoarseNodeMapping())
-        size = int(step.max()) + 1
-        if size > 0.95 * here.shape[0]:
-            return label
-        label = step[label]
-        if size <= n:
-            return label
-        from scipy.sparse import coo_matrix
+        return np.asarray(coarse.getFineToCoarseNodeMapping())
 
-        parts = (here.data, (step[here.row], step[here.col]))
-        here = coo_matrix(parts, (size, size)).tocsr().tocoo()
+    return repeated(rows, n, step)
 
 
 def metis(rows: Any, n: int) -> np.ndarray:
@@ -138,25 +145,17 @@ def metis(rows: Any, n: int) -> np.ndarray:
 
 
 def graclus(rows: Any, n: int) -> np.ndarray:
-    """Graclus of torch-cluster, repeated until the size is reached or it stalls."""
+    """Graclus of torch-cluster, one after the other."""
     import torch
-    from scipy.sparse import coo_matrix
     from torch_cluster import graclus_cluster
 
-    label, here = np.arange(rows.shape[0]), rows.tocoo()
-    while True:
+    def step(here: Any) -> np.ndarray:
         ends = [torch.from_numpy(e.astype(np.int64)) for e in (here.row, here.col)]
         weight = torch.from_numpy(here.data.astype(np.float32))
         found = graclus_cluster(*ends, weight, here.shape[0]).numpy()
-        step = np.unique(found, return_inverse=True)[1]
-        size = int(step.max()) + 1
-        if size > 0.95 * here.shape[0]:
-            return label
-        label = step[label]
-        if size <= n:
-            return label
-        parts = (here.data, (step[here.row], step[here.col]))
-        here = coo_matrix(parts, (size, size)).tocsr().tocoo()
+        return np.unique(found, return_inverse=True)[1]
+
+    return repeated(rows, n, step)
 
 
 RIVALS: dict[str, Callable[[Any, int], np.ndarray]] = {
@@ -199,7 +198,6 @@ def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any
         "association": association(rows, label),
         "memory_mb": rise / 1e6,
         "bytes_per_directed_edge": rise / max(rows.nnz, 1),
-        "machine": platform.processor() or platform.machine(),
     }
     for rival, run in RIVALS.items() if rivals else ():
         begin = time.process_time()
@@ -265,16 +263,13 @@ def main() -> None:
     args = parser.parse_args()
     jobs = [(graph, edges) for edges in args.edges for graph in args.graphs]
     jobs += [(path, "file") for path in args.files]
-    lines = [molecules()] if args.molecules else []
-    for line in lines:
-        print(json.dumps(line))
-    for graph, source in jobs:
-        line = alone(measure, graph, source, args.ratio, args.rivals)
-        lines.append(line)
+    works = [(molecules, ())] if args.molecules else []
+    works += [(measure, (*job, args.ratio, args.rivals)) for job in jobs]
+    for work, options in works:
+        line = {**alone(work, *options), **record.surroundings()}
         print(json.dumps(line), flush=True)
-    if args.out is not None:
-        with args.out.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
+        if args.out is not None:
+            record.append(args.out, line)
 
 
 if __name__ == "__main__":
