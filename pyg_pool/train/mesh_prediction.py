@@ -26,6 +26,7 @@ from pyg_pool.mesh import (
     simplify_mesh,
 )
 from pyg_pool.mesh.formats import Polygons
+from pyg_pool.mesh.geometry import face_geometry
 from pyg_pool.train.mesh_segmentation import TrainedMeshModel
 
 __all__ = ["MeshPrediction", "predict_mesh"]
@@ -194,11 +195,9 @@ def _labels_of_polygons(mesh: Mesh, labels: NDArray[np.int64]) -> NDArray[np.int
         return labels
     size = int(mesh.face_index.max(initial=-1)) + 1
     votes = np.zeros((size, int(labels.max(initial=0)) + 1))
-    corners = mesh.vertices[mesh.faces]
-    sides = corners[:, 1:] - corners[:, :1]
-    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
     # Triangles without area count too, where a polygon has no others.
-    areas = np.nan_to_num(areas, posinf=0.0) + np.finfo(float).tiny
+    areas = np.nan_to_num(face_geometry(mesh).areas, posinf=0.0)
+    areas = areas + np.finfo(float).tiny
     np.add.at(votes, (mesh.face_index, labels), areas)
     found: NDArray[np.int64] = votes.argmax(axis=1)
     return found
