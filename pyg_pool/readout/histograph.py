@@ -231,8 +231,8 @@ class HistographAggregation(Aggregation):
             >>> import torch
             >>> from pyg_pool import HistographAggregation
             >>> readout = HistographAggregation(4, 8, 3)
-            >>> readout.run(torch.rand(5, 12)).layer_weights.sum().item()
-            1.0...
+            >>> round(readout.run(torch.rand(5, 12)).layer_weights.sum().item(), 5)
+            1.0
         """
         index, size, found = self._trace(x, index, ptr, dim_size, dim)
         parts = (
