@@ -11,7 +11,7 @@ that were not trained on.
 
 DATA holds EXP/EXP.npz, CSL/CSL.npz with its splits, SR25/sr251256.g6 and
 counting_er/counting_er.npz. A run that was stopped goes on where it was; one that is
-in the results is not made again. Labelled copies are listed once and kept.
+in the results is not made again.
 """
 
 from __future__ import annotations
@@ -104,15 +104,14 @@ SETTINGS: dict[str, dict[str, Setting]] = {
 
 
 class Graphs:
-    """Graphs with their copies, listed once and kept in a file.
+    """Graphs with their copies, listed once.
 
     Args:
         graphs: The graphs.
         setting: Whose copies.
-        file: Where they are kept.
     """
 
-    def __init__(self, graphs: Sequence[Data], setting: Setting, file: Path) -> None:
+    def __init__(self, graphs: Sequence[Data], setting: Setting) -> None:
         options = setting.options
         self.k, self.draws = options.get("k", 1), "num_samples" in options
         self.change: KLTuples | None = None
@@ -121,12 +120,7 @@ class Graphs:
             return
         domain, ego = options.get("domain", "distinct"), options.get("ego")
         self.change = KLTuples(options["l"], domain=domain, ego=ego)
-        if file.exists():
-            self.graphs = torch.load(file, weights_only=False)
-        else:
-            self.graphs = [self.change(data) for data in graphs]
-            file.parent.mkdir(parents=True, exist_ok=True)
-            torch.save(self.graphs, file)
+        self.graphs = [self.change(data) for data in graphs]
 
     def predict(self, model: KLGNN, rows: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Outputs and targets of some of them."""
@@ -338,7 +332,7 @@ def _run_task(task: str, args: argparse.Namespace) -> None:
         epochs = args.epochs or setting.epochs
         setting = Setting(**{**vars(setting), "epochs": epochs})
         word = f"{task}_{name}".replace(" ", "").replace(",", "-").replace("+", "-")
-        prepared = Graphs(graphs, setting, args.runs / f"{word}_copies.pt")
+        prepared = Graphs(graphs, setting)
         for number in args.folds or range(len(folds)):
             for seed in args.seeds:
                 key = f"{word}_fold{number}_seed{seed}_epochs{epochs}"
