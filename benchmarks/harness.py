@@ -123,24 +123,10 @@ class PairTimes:
         return [p / o for o, p in zip(self.ours, self.peer, strict=True)]
 
 
-class _SumOfSquares(torch.autograd.Function):
-    """Sum of squares with one pass in each direction.
-
-    Both sides of a row pay for it alike, so it should cost as little as it can.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, out: Tensor) -> Tensor:
-        """Add up the squares."""
-        ctx.save_for_backward(out)
-        flat = out.reshape(-1)
-        return flat.dot(flat)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        """Twice the input."""
-        (out,) = ctx.saved_tensors
-        return out * (2 * grad)
+def _dot(out: Tensor) -> Tensor:
+    """Sum of squares, in one pass."""
+    flat = out.detach().reshape(-1)
+    return flat.dot(flat)
 
 
 class Step:
@@ -164,9 +150,11 @@ class Step:
     def __call__(self) -> None:
         """Run one step."""
         outputs = self.forward(self.x, self.edge_weight)
-        losses = [_SumOfSquares.apply(out) for out in outputs]
-        torch.autograd.backward([loss for loss in losses if loss.requires_grad])
-        self.losses = [loss.detach() for loss in losses]
+        self.losses = [_dot(out) for out in outputs]
+        learned = [out for out in outputs if out.requires_grad]
+        # Both sides pay for the squares alike, so they should cost as little as can
+        # be: their gradient is handed over, not found by steps of autograd.
+        torch.autograd.backward(learned, [out.detach() * 2 for out in learned])
 
     def clear(self) -> None:
         """Drop all gradients."""
@@ -213,16 +201,17 @@ def measure_pairs(
 
     times = PairTimes()
     was_enabled = gc.isenabled()
-    gc.collect()
-    # What exists by now is left out of later collections: a full one empties the
-    # caches and so slows the step that comes after it.
-    gc.freeze()
     gc.disable()
     try:
         for pair in range(-warmups, max(pairs, MAX_PAIRS)):
             if pair >= pairs and sum(times.ours) + sum(times.peer) >= min_seconds:
                 break
             gc.collect()
+            if pair <= 0:
+                # What exists by now, also what the warm-ups have loaded, is left out
+                # of later collections: a full one empties the caches and so slows the
+                # step that comes after it.
+                gc.freeze()
             if pair % 2:
                 theirs, own = timed(peer), timed(ours)
             else:
