@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyg_pool.coarsen.edge_text import Edges, first_line
 from pyg_pool.coarsen.streams import line_blocks, open_stream
 from pyg_pool.coarsen.tables import edges_of, names_of
-from pyg_pool.coarsen.text import Edges, first_line
 from pyg_pool.errors import require
 
 __all__ = ["header_of", "read_columns"]

@@ -98,12 +98,13 @@ def line_end(text: Array, at: int) -> int:
 
 @njit(nogil=True, cache=True)
 def parse_edges(
-    text: Array, row: Array, col: Array, weight: Array
+    text: Array, letters: bool, row: Array, col: Array, weight: Array
 ) -> tuple[int, int, int]:
     """Reads lines ``row col [weight]``; comments and empty lines are skipped.
 
-    ``weight`` may be empty: then further columns are passed over. A line may start with
-    the letter ``a`` or ``e``; one with ``#``, ``%``, ``c`` or ``p`` is passed over.
+    ``weight`` may be empty: then further columns are passed over. A line of ``#`` or
+    ``%`` is a comment. With ``letters`` a line may start with the letter ``a`` or
+    ``e``, and one with ``c`` or ``p`` is passed over; else letters are names of nodes.
 
     Returns:
         The number of edges and of lines, and the place of a bad line, or ``BAD``.
@@ -117,7 +118,8 @@ def parse_edges(
             at += 1
             continue
         first = text[at]
-        alone = at + 1 < text.size and (text[at + 1] == SPACE or text[at + 1] == TAB)
+        alone = letters and at + 1 < text.size
+        alone = alone and (text[at + 1] == SPACE or text[at + 1] == TAB)
         if first in (HASH, PERCENT) or (alone and first in (LETTER_C, LETTER_P)):
             at = line_end(text, at) + 1
             continue

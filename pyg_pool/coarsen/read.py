@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pyg_pool.coarsen.build import Duplicates, graph_from_edges
+from pyg_pool.coarsen.edge_text import Edges
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.streams import inner_suffix
-from pyg_pool.coarsen.text import Edges, read_edge_list, read_gr, read_metis, read_mtx
+from pyg_pool.coarsen.text import read_edge_list, read_gr, read_metis, read_mtx
 from pyg_pool.errors import check_choice
 
 __all__ = ["FORMATS", "content_hash", "format_of", "read_graph"]
@@ -59,17 +60,17 @@ def read_graph(
             ``.npy``, ``.pt``; a raw OGB folder.
         format: One of ``"edges", "metis", "gr", "mtx", "parquet", "npz", "npy", "pt",
             "ogb"``; ``"auto"`` goes by the name.
-        weighted: Whether an edge list has weights in its third column; ``None``: if
-            that holds a number.
+        weighted: Whether edges have weights; ``None``: if the file holds some, which an
+            edge list does where its third column is a number.
         columns: Names of the columns of a table, or of an edge list with a header:
             source, target, maybe weight.
         duplicates: How equal edges are merged, see :func:`coarsen`. A pair listed in
             both directions is one edge.
 
     Returns:
-        The graph. Where ids are text or leave gaps, nodes are renumbered in ascending
-        order and ``ids`` keeps their names; ``facts`` counts rows, self loops and
-        duplicates.
+        The graph. Where ids are text, leave gaps or count from 1, nodes are renumbered
+        in ascending order and ``ids`` keeps their names; ``facts`` counts rows, self
+        loops, duplicates and isolated nodes.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -112,6 +113,13 @@ def read_graph(
         edges = read_table(path, columns)
     else:
         edges = _reader(kind)(path)
+    if weighted is False:
+        edges.weight = None
+    elif weighted and edges.weight is None and edges.row.size:
+        raise ValueError(
+            f"{path} holds edges without weights, expected some as weighted=True says; "
+            f"leave weighted out, or name their column with columns=(…, …, …)."
+        )
     return _graph(edges, duplicates)
 
 
@@ -154,7 +162,8 @@ def _graph(edges: Edges, duplicates: Duplicates) -> Graph:
     if edges.num_nodes is None:
         row, col, ids, size = _renumber(row, col)
     else:
-        size = edges.num_nodes
+        size, first = edges.num_nodes, edges.first_id
+        ids = np.arange(first, first + size) if first else None
     graph = graph_from_edges(
         row,
         col,
@@ -164,6 +173,7 @@ def _graph(edges: Edges, duplicates: Duplicates) -> Graph:
         duplicates=duplicates,
     )
     graph.ids = ids
+    graph.facts["isolated"] = int(np.count_nonzero(np.diff(graph.indptr) == 0))
     return graph
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pyg_pool.coarsen.text import Edges, read_edge_list
+from pyg_pool.coarsen.edge_text import Edges
+from pyg_pool.coarsen.text import read_edge_list
 from pyg_pool.errors import require
 
 __all__ = [

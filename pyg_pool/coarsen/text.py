@@ -9,40 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pyg_pool.coarsen.edge_text import (
+    Edges,
+    first_line,
+    is_header,
+    is_number,
+    is_text,
+    read_text_ids,
+    refuse,
+    split_fields,
+)
 from pyg_pool.coarsen.parse_numba import BAD, parse_adjacency, parse_edges
 from pyg_pool.coarsen.streams import line_blocks
 
-__all__ = [
-    "Edges",
-    "first_line",
-    "read_edge_list",
-    "read_gr",
-    "read_metis",
-    "read_mtx",
-]
+__all__ = ["read_edge_list", "read_gr", "read_metis", "read_mtx"]
 
 Array = NDArray[Any]
 MOST_NODES = 1 << 40
-_COMMENT = (b"#", b"%")
-_HEADS = {b"source", b"src", b"from", b"node_1", b"node1", b"u", b"id1", b"i"}
-_SPLIT = re.compile(rb"[\s,;]+")
-
-
-class Edges:
-    """Edges as they stand in a file.
-
-    Args:
-        row: First ends, integers or text.
-        col: Second ends.
-        weight: Weights, or ``None``.
-        num_nodes: Number of nodes where the file names it; ids are then 0..N-1.
-    """
-
-    def __init__(
-        self, row: Array, col: Array, weight: Array | None, num_nodes: int | None = None
-    ) -> None:
-        self.row, self.col, self.weight = row, col, weight
-        self.num_nodes = num_nodes
 
 
 def read_edge_list(path: Path, weighted: bool | None = None) -> Edges:
@@ -58,21 +41,20 @@ def read_edge_list(path: Path, weighted: bool | None = None) -> Edges:
         text = block
         if first and (head := first_line(text)):
             start, line = head
-            names = [t for t in _SPLIT.split(line.strip()) if t]
-            if _is_header(names, text[start + len(line) :]):
+            names = split_fields(line)
+            if is_header(names, text[start + len(line) :]):
                 text, lines = text[start + len(line) :], text[:start].count(b"\n") + 1
                 head = first_line(text)
-                names = _SPLIT.split(head[1].strip()) if head else []
-            columns = len([t for t in names if t])
-            first = head is None
+                names = split_fields(head[1]) if head else []
+            columns, first = len(names), head is None
             if columns > 2 and weighted is None:
-                weighted = _is_number(names[2])
-        found, count, bad = _parse(text, bool(weighted) and columns > 2)
+                weighted = is_number(names[2])
+        found, count, bad = _parse(text, bool(weighted) and columns > 2, False)
         if bad != BAD:
             line_text = text[bad:].split(b"\n", 1)[0]
-            if _is_text(line_text):
-                return _read_text_ids(path, bool(weighted))
-            _refuse(path, lines + count, line_text)
+            if is_text(line_text):
+                return read_text_ids(path, bool(weighted))
+            refuse(path, lines + count, line_text)
         parts.append(found)
         lines += count
     return _joined(parts)
@@ -91,9 +73,9 @@ def read_gr(path: Path) -> Edges:
                 )
             header = _size(path, match.group(2))
             weighted = re.search(rb"^a\s+\d+\s+\d+\s+\S", block, re.M) is not None
-        found, count, bad = _parse(block, weighted)
+        found, count, bad = _parse(block, weighted, True)
         if bad != BAD:
-            _refuse(path, lines + count, block[bad:].split(b"\n", 1)[0])
+            refuse(path, lines + count, block[bad:].split(b"\n", 1)[0])
         parts.append(found)
         lines += count
     if header is None:
@@ -127,10 +109,10 @@ def read_mtx(path: Path) -> Edges:
             f"a square matrix; fetch it again."
         )
     at, line = start if start else (0, b"")
-    found, count, bad = _parse(body[at + len(line) :], words[3] != "pattern")
+    found, count, bad = _parse(body[at + len(line) :], words[3] != "pattern", False)
     rest = body[at + len(line) :]
     if bad != BAD:
-        _refuse(path, count + 2, rest[bad:].split(b"\n", 1)[0])
+        refuse(path, count + 2, rest[bad:].split(b"\n", 1)[0])
     if found[0].size != int(sizes[2]):
         raise ValueError(
             f"{path} holds {found[0].size} entries, expected {int(sizes[2])} as its "
@@ -167,7 +149,7 @@ def read_metis(path: Path) -> Edges:
     skip = (code[0] == "1") + (per_node if code[1] == "1" else 0)
     count, seen, bad = parse_adjacency(body, nodes, skip, weighted, row, col, weight)
     if bad != BAD:
-        _refuse(path, seen + 2, body[bad : bad + 60].tobytes().split(b"\n", 1)[0])
+        refuse(path, seen + 2, body[bad : bad + 60].tobytes().split(b"\n", 1)[0])
     if seen < nodes and seen < nodes - 1 - body.tobytes().count(b"\n"):
         raise ValueError(
             f"{path} ends after {seen} of {nodes} nodes, expected a line for each; "
@@ -179,16 +161,18 @@ def read_metis(path: Path) -> Edges:
             f"of edges in its first line; fetch it again."
         )
     values = weight[:count] if weighted else None
-    return Edges(row[:count], col[:count], values, nodes)
+    return Edges(row[:count], col[:count], values, nodes, first_id=1)
 
 
-def _parse(text: bytes, weighted: bool) -> tuple[tuple[Array, Array, Array], int, int]:
+def _parse(
+    text: bytes, weighted: bool, letters: bool
+) -> tuple[tuple[Array, Array, Array], int, int]:
     """Edges of whole lines, the number of lines, the place of a bad one."""
     data = np.frombuffer(text, np.uint8)
     room = text.count(b"\n") + 1
     row, col = np.empty(room, np.int64), np.empty(room, np.int64)
     weight = np.empty(room if weighted else 0)
-    count, lines, bad = parse_edges(data, row, col, weight)
+    count, lines, bad = parse_edges(data, letters, row, col, weight)
     return (row[:count], col[:count], weight[: count if weighted else 0]), lines, bad
 
 
@@ -202,14 +186,14 @@ def _joined(parts: list[tuple[Array, Array, Array]]) -> Edges:
 
 
 def _one_based(path: Path, edges: Edges, nodes: int) -> Edges:
-    """Ids of a file with a node count, from 0 on."""
+    """Edges of a file that counts its nodes from 1, with ids from 0 on."""
     for ends in (edges.row, edges.col):
         if ends.size and (ends.min() < 1 or ends.max() > nodes):
             raise ValueError(
                 f"{path} names node {int(ends.min())} to {int(ends.max())}, expected 1 "
                 f"to {nodes} as its header says; fetch it again."
             )
-    return Edges(edges.row - 1, edges.col - 1, edges.weight, nodes)
+    return Edges(edges.row - 1, edges.col - 1, edges.weight, nodes, first_id=1)
 
 
 def _size(path: Path, word: bytes) -> int:
@@ -222,79 +206,3 @@ def _size(path: Path, word: bytes) -> int:
             f"size makes unlikely, expected fewer than {most}; fetch it again."
         )
     return nodes
-
-
-def first_line(text: bytes) -> tuple[int, bytes] | None:
-    """Place and content of the first line that is neither empty nor a comment."""
-    at = 0
-    for line in text.split(b"\n", 10_000):
-        if line.strip() and not line.lstrip().startswith(_COMMENT):
-            return at, text[at : at + len(line) + 1]
-        at += len(line) + 1
-    return None
-
-
-def _is_header(names: list[bytes], rest: bytes) -> bool:
-    """Whether a first line holds names while the second one holds numbers."""
-    if not names or _is_number(names[0]):
-        return False
-    second = first_line(rest)
-    words = _SPLIT.split(second[1].strip()) if second else []
-    head = names[0].lower().strip(b'"')
-    return not words or _is_number(words[0]) or head in _HEADS
-
-
-def _is_number(word: bytes) -> bool:
-    return re.fullmatch(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", word) is not None
-
-
-def _is_text(line: bytes) -> bool:
-    """Whether a line the parser refused holds two ids of letters or many digits."""
-    words = [word for word in _SPLIT.split(line.strip()) if word]
-    if len(words) < 2:
-        return False
-    return not all(_is_number(w) and len(w) < 19 and b"." not in w for w in words[:2])
-
-
-def _read_text_ids(path: Path, weighted: bool) -> Edges:
-    """Edges whose ids are text; a file of numbers with a few odd words is refused."""
-    row: list[bytes] = []
-    col: list[bytes] = []
-    weight: list[float] = []
-    lines, odd = 0, (0, b"")
-    for block in line_blocks(path):
-        for line in block.splitlines():
-            lines += 1
-            words = [word.strip(b'"') for word in _SPLIT.split(line.strip()) if word]
-            if not words or words[0].startswith(_COMMENT):
-                continue
-            if not row and words[0].lower() in _HEADS:
-                continue
-            bad = len(words) < 2 or (weighted and len(words) < 3)
-            if bad or (weighted and not _is_number(words[2])):
-                _refuse(path, lines, line)
-            if odd[0] == 0 and _is_text(line):
-                odd = (lines, line)
-            row.append(words[0])
-            col.append(words[1])
-            if weighted:
-                weight.append(float(words[2]))
-    plain = sum(_is_number(word) and len(word) < 19 for word in row)
-    if plain > len(row) / 2:
-        _refuse(path, *odd)
-    try:
-        names = np.char.decode(np.array(row + col), "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} holds bytes that are no UTF-8 ({error.reason}), expected text; "
-            f"convert it."
-        ) from error
-    values = np.array(weight) if weighted else None
-    return Edges(names[: len(row)], names[len(row) :], values)
-
-
-def _refuse(path: Path, line: int, text: bytes) -> None:
-    raise ValueError(
-        f"{path} line {line} reads {text[:60].decode('utf-8', 'replace')!r}, expected "
-        f"two node ids and at most a weight; mend or remove the line."
-    )

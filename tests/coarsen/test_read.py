@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import save_npz
+from scipy.sparse import csr_matrix, save_npz
 from torch_geometric.data import Data
 
 from pyg_pool.coarsen import Graph, read_graph
@@ -146,14 +146,53 @@ def test_weights_and_facts(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("0 1 2.5\n1 2 1e-1\n1 2 0.1\n2 2 4\n")
     graph = read_graph(path)
-    assert graph.facts == {"rows": 4, "self_loops": 1, "duplicates": 1}
+    facts = {"rows": 4, "self_loops": 1, "duplicates": 1, "isolated": 0}
+    assert graph.facts == facts
     np.testing.assert_allclose(graph.edge_weight(), [2.5, 2.5, 0.2, 0.2, 4])
     assert read_graph(path, weighted=False).edge_weight().tolist()[-1] == 1
-    (tmp_path / "b.graph").write_text(
-        "3 2 11\n5 2 7\n1 1 7 3 4\n\n".replace("\n\n", "\n2 2 4\n")
-    )
+    (tmp_path / "b.graph").write_text("3 2 11\n5 2 7\n1 1 7 3 4\n2 2 4\n")
     weighted = read_graph(tmp_path / "b.graph")
     assert weighted.weight.tolist() == [7, 7, 4, 4]
+
+
+@pytest.mark.parametrize("name", ["a.graph", "pace.gr", "dimacs.gr", "a.mtx"])
+def test_formats_that_count_from_one_keep_their_numbers(
+    name: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(TEXTS[name]())
+    assert read_graph(tmp_path / name).ids.tolist() == list(range(1, 101))
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.npy", "a.pt"])
+def test_formats_that_count_from_zero_keep_their_numbers(
+    name: str, tmp_path: Path
+) -> None:
+    write_binary(tmp_path / name)
+    assert read_graph(tmp_path / name).ids is None
+
+
+@pytest.mark.parametrize("name", ["a.graph", "dimacs.gr", "a.mtx", "a.npz", "a.txt"])
+def test_weights_of_any_format_can_be_left_out(name: str, tmp_path: Path) -> None:
+    texts = {
+        "a.graph": "2 1 1\n2 5\n1 5\n",
+        "dimacs.gr": "p sp 2 1\na 1 2 5\n",
+        "a.mtx": "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n2 1 5\n",
+        "a.txt": "0 1 5\n",
+    }
+    path = tmp_path / name
+    if name in texts:
+        path.write_text(texts[name])
+    else:
+        save_npz(path, csr_matrix([[0.0, 5.0], [5.0, 0.0]]))
+    assert read_graph(path).weight.tolist() == [5, 5]
+    assert read_graph(path, weighted=True).weight.tolist() == [5, 5]
+    assert read_graph(path, weighted=False).weight.size == 0
+
+
+def test_weights_that_are_not_there(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n")
+    with pytest.raises(ValueError, match="weighted=True"):
+        read_graph(tmp_path / "a.txt", weighted=True)
 
 
 def test_no_such_file_and_no_such_kind(tmp_path: Path) -> None:
