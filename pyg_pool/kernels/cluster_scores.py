@@ -11,7 +11,7 @@ from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
 
-__all__ = ["cluster_scores", "scores_backward"]
+__all__ = ["add_scores_backward", "cluster_scores", "scores_backward"]
 
 
 def cluster_scores(
@@ -73,7 +73,7 @@ def _native(
 
 
 class _Scores(torch.autograd.Function):
-    """Keeps the slope of each link, 0 between clusters."""
+    """Keeps the links inside clusters and the slope of each."""
 
     @staticmethod
     def forward(
@@ -83,13 +83,12 @@ class _Scores(torch.autograd.Function):
         from pyg_pool.kernels import pairs_numba
 
         mean, count = logit.new_zeros(size), logit.new_zeros(size)
-        slope = torch.empty_like(logit)
-        links = links.contiguous()
-        pairs_numba.cluster_scores(
-            links.numpy(), logit.detach().contiguous().numpy(),
-            cluster.contiguous().numpy(), mean.numpy(), count.numpy(), slope.numpy(),
+        found = pairs_numba.cluster_scores(
+            links.contiguous().numpy(), logit.detach().contiguous().numpy(),
+            cluster.contiguous().numpy(), mean.numpy(), count.numpy(),
         )  # fmt: skip
-        ctx.save_for_backward(x, weight, bias, links, cluster, slope, count)
+        inside, slope = map(torch.from_numpy, found)
+        ctx.save_for_backward(x, weight, bias, inside, cluster, slope, count)
         ctx.mark_non_differentiable(count)
         return mean, count
 
@@ -104,22 +103,31 @@ def scores_backward(
     """Gradients of features, weight and bias from that of the mean scores.
 
     Args:
-        saved: Features, weight, bias, links, clusters, slope of each link, and the
-            number of links in each cluster.
+        saved: Features, weight, bias, links inside clusters, clusters, slope of
+            each link, and the number of links in each cluster.
         grad: ``[K]`` gradient of the means.
     """
-    x, weight, bias, links, cluster, slope, count = saved
+    x, weight, bias, links, cluster, _, count = saved
     if torch.is_grad_enabled():
         # Second derivatives are asked for: torch's operations have them.
         parts = (x, weight, bias)
         mean = _native(*parts, links, cluster, count.size(0))[0]
         return tuple(gradients(mean, parts, grad))
+    grad_x = torch.zeros_like(x)
+    return grad_x, *add_scores_backward(saved, grad, grad_x)
+
+
+def add_scores_backward(
+    saved: tuple[Tensor, ...], grad: Tensor, grad_x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Adds to the gradient of the features; returns those of weight and bias."""
     from pyg_pool.kernels import pairs_numba
 
-    grad_x, grad_weight = torch.zeros_like(x), torch.zeros_like(weight)
+    x, weight, bias, links, cluster, slope, count = saved
+    grad_weight = torch.zeros_like(weight)
     total = pairs_numba.cluster_scores_backward(
         x.detach().numpy(), weight.detach().contiguous().numpy(), links.numpy(),
-        cluster.contiguous().numpy(), slope.numpy(),
-        (grad / count).numpy(), grad_x.numpy(), grad_weight.numpy(),
+        cluster.contiguous().numpy(), slope.numpy(), grad.contiguous().numpy(),
+        count.numpy(), grad_x.numpy(), grad_weight.numpy(),
     )  # fmt: skip
-    return grad_x, grad_weight, bias.new_full([1], total)
+    return grad_weight, bias.new_full([1], total)

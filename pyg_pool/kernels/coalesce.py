@@ -88,7 +88,7 @@ def coalesce(
 
 
 def contract(
-    edge_index: Tensor, cluster: Tensor, num_clusters: int
+    edge_index: Tensor, cluster: Tensor, num_clusters: int, *, has_place: bool = True
 ) -> tuple[Tensor, Tensor]:
     """The distinct edges between clusters, in order, and each edge's place there.
 
@@ -96,17 +96,18 @@ def contract(
         edge_index: Edges between nodes.
         cluster: Cluster of each node.
         num_clusters: Number of clusters.
+        has_place: Whether the places are wanted; otherwise there are none.
 
     Returns:
         The edges between clusters, and the position of each given edge among them,
-        -1 inside a cluster.
+        their number inside a cluster.
 
     Shapes:
         edge_index: ``[2, E]`` int64; cluster: ``[N]`` int64; returns ``[2, E']``,
         ``[E]``.
 
     Note:
-        Cost: O(E + K) on the CPU, a sort of the edges between clusters elsewhere.
+        Cost: O(N + E) on the CPU, a sort of the edges between clusters elsewhere.
 
     Example:
         >>> import torch
@@ -114,14 +115,13 @@ def contract(
         >>> path = torch.tensor([[0, 1, 2], [1, 2, 3]])
         >>> contract(path, torch.tensor([0, 0, 1, 1]), 2)
         (tensor([[0],
-                [1]]), tensor([-1,  0, -1]))
+                [1]]), tensor([1, 0, 1]))
     """
     if runs_numba("coalesce", edge_index.size(1), edge_index, cluster):
         from pyg_pool.kernels import coalesce_numba
 
-        found = coalesce_numba.contract(
-            edge_index.contiguous().numpy(), cluster.contiguous().numpy(), num_clusters
-        )
+        edges, groups = edge_index.contiguous().numpy(), cluster.contiguous().numpy()
+        found = coalesce_numba.contract(edges, groups, num_clusters, has_place)
         return torch.from_numpy(found[0]), torch.from_numpy(found[1])
     ends = cluster.index_select(0, edge_index.reshape(-1)).view(2, -1)
     kept = (ends[0] != ends[1]).nonzero().view(-1)
@@ -130,6 +130,8 @@ def contract(
     new = torch.ones_like(key, dtype=torch.bool)
     new[1:] = key[1:] != key[:-1]
     merged = ends.index_select(1, order.index_select(0, new.nonzero().view(-1)))
+    if not has_place:
+        return merged, edge_index.new_empty(0)
     place = new.long().cumsum(0) - 1
-    slot = edge_index.new_full((edge_index.size(1),), -1)
+    slot = edge_index.new_full((edge_index.size(1),), merged.size(1))
     return merged, slot.index_copy(0, kept.index_select(0, order), place)

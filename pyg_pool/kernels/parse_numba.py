@@ -42,6 +42,26 @@ def dominant_links(
 
 
 @njit(nogil=True, cache=True)
+def pair_links(pairs: Array, score: Array, num_nodes: int) -> Array:
+    """:func:`dominant_links` of pairs that ascend, lower node first.
+
+    A node meets its neighbours in their order: only a better edge takes over.
+    """
+    best = np.full(num_nodes, -np.inf, score.dtype)
+    link = np.arange(num_nodes)
+    for e in range(score.size):
+        if score[e] == -np.inf:
+            return dominant_links(pairs, score, num_nodes, score[:0], True)
+        # Without branches: which edge is the better one cannot be foreseen.
+        for one, other in ((pairs[0, e], pairs[1, e]), (pairs[1, e], pairs[0, e])):
+            old, to = best[one], link[one]
+            takes = score[e] > old
+            best[one] = score[e] if takes else old
+            link[one] = other if takes else to
+    return link
+
+
+@njit(nogil=True, cache=True)
 def link_components(link: Array) -> tuple[Array, int]:
     """Groups of nodes joined by links, by smallest member, and their number."""
     group = np.full(link.size, -1, np.int64)

@@ -75,7 +75,7 @@ def _native(
 
 
 class _Scored(torch.autograd.Function):
-    """Keeps the pairs and the slope of each, 0 between clusters."""
+    """Keeps the pairs inside clusters and the slope of each."""
 
     @staticmethod
     def forward(

@@ -12,10 +12,10 @@ from pyg_pool.kernels import pairs_numba, parse_numba
 
 Array = NDArray[Any]
 
-pairs_of = pairs_numba.distinct_pairs
+write_pairs = pairs_numba.write_pairs
 logits_of = pairs_numba.logits
 scores_of = pairs_numba.cluster_scores
-links_of = parse_numba.dominant_links
+links_of = parse_numba.pair_links
 groups_of = parse_numba.link_components
 
 
@@ -23,8 +23,9 @@ groups_of = parse_numba.link_components
 def scored_clusters(
     x: Array, edge_index: Array, weight: Array, bias: Array, resting: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Pairs, their slopes, clusters, and mean and number of the scores inside."""
-    pairs = pairs_of(edge_index, x.shape[0])
+    """Pairs inside clusters, their slopes, clusters, mean and number of the scores."""
+    pairs = np.empty((2, edge_index.shape[1]), np.int32)
+    pairs = pairs[:, : write_pairs(edge_index, x.shape[0], pairs)]
     logit = np.empty(pairs.shape[1], x.dtype)
     logits_of(x, pairs, weight, logit)
     choice = logit
@@ -35,9 +36,7 @@ def scored_clusters(
         for e in range(logit.size):
             if resting[pairs[0, e]] or resting[pairs[1, e]]:
                 choice[e] = np.nan
-    link = links_of(pairs, choice, x.shape[0], np.empty(0, x.dtype), True)
-    cluster, size = groups_of(link)
+    cluster, size = groups_of(links_of(pairs, choice, x.shape[0]))
     mean, count = np.zeros(size, x.dtype), np.zeros(size, x.dtype)
-    slope = np.empty(logit.size, x.dtype)
-    scores_of(pairs, logit, cluster, mean, count, slope)
-    return pairs, slope, cluster, mean, count
+    inside, slope = scores_of(pairs, logit, cluster, mean, count)
+    return inside, slope, cluster, mean, count

@@ -253,16 +253,18 @@ class GraphParsingPooling(Pooling):
         batch: Tensor,
     ) -> ConnectOutput:
         """Edges between clusters, each once, with ones or merged attributes."""
-        cluster, size = selection.cluster_index, selection.num_clusters
-        edges, place = contract(edge_index, cluster, size)
-        if edge_attr is not None and self.edge_reduce == "binary":
-            _check_scalar(edge_attr)
-            edge_attr = edge_attr.new_ones(edges.size(1), *edge_attr.shape[1:])
-        elif edge_attr is not None:
-            kept = (place >= 0).nonzero().view(-1)
-            rows, place = edge_attr.index_select(0, kept), place.index_select(0, kept)
+        merges = edge_attr is not None and self.edge_reduce != "binary"
+        groups = (selection.cluster_index, selection.num_clusters)
+        edges, place = contract(edge_index, *groups, has_place=merges)
+        size = edges.size(1)
+        if edge_attr is not None and merges:
+            # Edges inside clusters are merged into a last one, which is left out.
             how: Any = self.edge_reduce
-            edge_attr = segment_reduce(rows, place, dim_size=edges.size(1), reduce=how)
+            merged = segment_reduce(edge_attr, place, dim_size=size + 1, reduce=how)
+            edge_attr = merged.narrow(0, 0, size)
+        elif edge_attr is not None:
+            _check_scalar(edge_attr)
+            edge_attr = edge_attr.new_ones(size, *edge_attr.shape[1:])
         return ConnectOutput(edges, edge_attr, pooled_batch(selection, batch))
 
     def __repr__(self) -> str:

@@ -143,17 +143,37 @@ def test_compiled_equals_eager(reduce: str) -> None:
         torch.testing.assert_close(fast(edges, weight), run(edges, weight))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_contract_equals_relabel_and_coalesce(seed: int, backend: str) -> None:
+@pytest.mark.parametrize("order", ["drawn", "ascending", "both ways"])
+@pytest.mark.parametrize("seed", range(5))
+def test_contract_equals_relabel_and_coalesce(
+    seed: int, order: str, backend: str
+) -> None:
     chance = torch.Generator().manual_seed(seed)
     edges = torch.randint(20, (2, 60), generator=chance)
-    cluster = torch.randint(6, (20,), generator=chance)
-    found, place = contract(edges, cluster, 6)
+    if order == "both ways":
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    if order != "drawn":
+        edges = coalesce(edges, num_nodes=22)[0]
+    # Nodes 20 and 21 have no edges, cluster 6 no members.
+    cluster = torch.randint(6, (22,), generator=chance)
+    found, place = contract(edges, cluster, 7)
     ends = cluster[edges]
     between = ends[0] != ends[1]
-    assert torch.equal(found, coalesce(ends[:, between], num_nodes=6)[0])
-    assert torch.equal(place >= 0, between)
+    assert torch.equal(found, coalesce(ends[:, between], num_nodes=7)[0])
+    assert torch.equal(place < found.size(1), between)
+    assert torch.equal(place[~between], torch.full_like(place[~between], found.size(1)))
     assert torch.equal(found[:, place[between]], ends[:, between])
-    nothing, place = contract(edges[:, :0], cluster, 6)
+    without, none = contract(edges, cluster, 7, has_place=False)
+    assert torch.equal(without, found)
+    assert none.shape == (0,)
+
+
+def test_contract_of_nothing(backend: str) -> None:
+    cluster = torch.tensor([0, 1])
+    nothing, place = contract(torch.empty(2, 0, dtype=torch.long), cluster, 2)
     assert nothing.shape == (2, 0)
     assert place.shape == (0,)
+    loops = torch.tensor([[0, 1], [0, 1]])
+    nothing, place = contract(loops, cluster, 2)
+    assert nothing.shape == (2, 0)
+    assert place.tolist() == [0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -45,15 +46,21 @@ def test_each_pair_once_in_order(size: int, edges: int, tidy: bool, seed: int) -
         [(1, 0), (0, 1)],
         [(0, 1), (1, 2), (2, 0)],
         [(1, 0), (2, 1)],
+        [(0, 1), (0, 2), (1, 0), (2, 1)],
     ],
 )
 def test_only_tidy_lists_take_the_short_way(columns) -> None:
     from pyg_pool.kernels import pairs_numba
 
     edges = torch.tensor(columns).t().contiguous()
-    assert not pairs_numba.is_sorted_undirected(*edges.numpy(), 3)
+    out = np.empty((2, 9), np.int64)
+    assert pairs_numba.sorted_pairs(*edges.numpy(), 3, out) == -1
     tidy = coalesce(torch.cat([edges, edges.flip(0)], 1), num_nodes=3)[0]
-    assert pairs_numba.is_sorted_undirected(*tidy.numpy(), 3)
+    size = tidy.size(1) // 2
+    assert pairs_numba.sorted_pairs(*tidy.numpy(), 3, out) == size
+    assert (out[0, :size] < out[1, :size]).all()
+    loop = np.zeros(1, np.int64)
+    assert pairs_numba.sorted_pairs(loop, loop, 3, out) == -1
 
 
 def test_logits_have_gradients(backend: str) -> None:
