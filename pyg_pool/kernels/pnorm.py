@@ -7,6 +7,7 @@ parts of the gradient with respect to p have the same sign, so nothing cancels.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -17,7 +18,7 @@ from pyg_pool.errors import check_choice
 from pyg_pool.kernels.dispatch import chosen, route
 from pyg_pool.kernels.pnorm_native import log_max, native_rows, native_sums
 from pyg_pool.kernels.segment import flat_rows, segment_count, segment_index
-from pyg_pool.kernels.segment_twin import check_range
+from pyg_pool.kernels.segment_twin import counts, step_of
 from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
@@ -93,8 +94,7 @@ def segment_pnorm(
     fits = wide.dtype == torch.float32 and x.size(0) < 2**31
     name = route("segment_pnorm", wide.numel(), wide, index, has_twin=fits)
     if name == "numba":
-        check_range("segment_pnorm", index, dim_size)
-        out = _Compiled.apply(flat_rows(wide), p, q, index, dim_size, eps, part)
+        out = _compiled(flat_rows(wide), p, q, index, dim_size, eps, part)
     else:
         rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
         p, q = (t.reshape(-1, t.size(-1)) if t.dim() else t.view(1, 1) for t in (p, q))
@@ -215,6 +215,14 @@ def _times(top: Tensor, scale: Tensor) -> Tensor:
     return torch.where(is_near, near, far)
 
 
+@functools.cache
+def room() -> Any:
+    """The kernels; loaded when the first is needed."""
+    from pyg_pool.kernels import pnorm_numba
+
+    return pnorm_numba
+
+
 class _Compiled(torch.autograd.Function):
     """The same in the compiled CPU twin; exponents in any shape."""
 
@@ -223,18 +231,14 @@ class _Compiled(torch.autograd.Function):
         ctx: Any, x: Tensor, p: Tensor, q: Tensor, index: Tensor, size: int,
         eps: float, part: str,
     ) -> Tensor:  # fmt: skip
-        from pyg_pool.kernels import pnorm_numba as kernel
-        from pyg_pool.kernels.segment_numba import RUN, counts
-
-        (rows, width), p, q = x.shape, p.contiguous(), q.contiguous()
+        (rows, width), p, q, kernel = x.shape, p.contiguous(), q.contiguous(), room()
         norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
         block, ids = (norms, size, width), index.data_ptr()
-        kept, logs = torch.empty((3, *block)), torch.empty((RUN, width))
+        kept, logs = torch.empty((3, *block)), torch.empty((kernel.RUN, width))
         out = torch.empty(block if p.dim() > 1 else block[1:])
-        count = torch.empty(size, dtype=torch.int64)
+        count = counts("segment_pnorm", index, size)
         top, rest, moment = (t.data_ptr() for t in kept.unbind())
         given = p.data_ptr(), q.data_ptr(), count.data_ptr()
-        counts.single(rows, size, ids, given[2])
         shared(
             kernel.sums.single, width, x.numel() * norms, rows, width, size, norms,
             channels, PARTS.index(part), eps, x.data_ptr(), given[0], ids,
@@ -249,12 +253,10 @@ class _Compiled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        from pyg_pool.kernels import pnorm_numba as kernel
-
         x, p, q, index, count, kept, out = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives are asked for
             return *_again(ctx, x, p, q, index, grad), None, None, None, None
-        (rows, width), grad = x.shape, grad.contiguous()
+        (rows, width), grad, kernel = x.shape, grad.contiguous(), room()
         size, eps, part = ctx.options
         norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
         spare, grad_p, grad_q = (torch.empty(t.shape) for t in (kept, p, q))
@@ -274,6 +276,9 @@ class _Compiled(torch.autograd.Function):
                 index.data_ptr(), log_top, shift, up, grad_x.data_ptr(),
             )  # fmt: skip
         return grad_x, grad_p, grad_q, None, None, None, None
+
+
+_compiled = step_of(_Compiled)
 
 
 def _again(

@@ -34,7 +34,8 @@ from pyg_pool.kernels.lanes_numba import (
     splat,
     store,
 )
-from pyg_pool.kernels.segment_numba import run_end, zeros
+from pyg_pool.kernels.segment_numba import RUN, run_end  # noqa: F401
+from pyg_pool.kernels.softmax_numba import zeros
 
 # Logarithms of 0 and of the term of a 0; finite, so that 0 times it is 0.
 NO_LOG, FLOOR = -1e30, -1e4

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice, reads_values
-from pyg_pool.kernels import segment_chosen
+from pyg_pool.kernels import segment_chosen, softmax_twin
 from pyg_pool.kernels import segment_twin as twin
 from pyg_pool.kernels.dispatch import is_traced, route, runs_numba
 from pyg_pool.kernels.segment_native import (
@@ -81,7 +81,8 @@ def segment_reduce(
         >>> segment_reduce(x, torch.tensor([2, 0, 2]), dim_size=4, reduce="max")
         tensor([5., 0., 3., 0.])
     """
-    check_choice("segment_reduce", "reduce", reduce, REDUCES)
+    if reduce not in REDUCES:
+        check_choice("segment_reduce", "reduce", reduce, REDUCES)
     index, dim_size = segment_index("segment_reduce", x, index, ptr, dim_size)
     wide = accumulator(x)
     name = _route(x, wide, index, reduce)
@@ -121,14 +122,13 @@ def _reduced(
 
 def _compiled(x: Tensor, index: Tensor, size: int, reduce: str) -> Tensor:
     """A reduction in the compiled CPU twin."""
-    twin.check_range("segment_reduce", index, size)
-    rows = flat_rows(x)
+    rows, owner = flat_rows(x), "segment_reduce"
     if reduce in ("max", "min"):
-        out = twin.extremes(rows, index, size, reduce)[0]
+        out = twin.extremes(rows, index, size, reduce, owner)[0]
     elif reduce == "logsumexp":
-        out = twin.logsumexp(rows, index, size, native_logsumexp)
+        out = softmax_twin.logsumexp(rows, index, size, native_logsumexp, owner)
     else:
-        out = twin.sums(rows, index, size, mean=reduce == "mean")
+        out = twin.sums(rows, index, size, mean=reduce == "mean", owner=owner)
     return out if x.dim() == 2 else out.view(size, *x.shape[1:])
 
 
@@ -179,8 +179,8 @@ def segment_extreme(
     if not (fits and runs_numba("segment_reduce", x.numel(), x, index)):
         best, row = native_extreme(wide, index, size, reduce, with_rows=True)
         return best.to(x.dtype), row.long()
-    twin.check_range("segment_extreme", index, size)
-    best, row = twin.extremes(flat_rows(wide), index, size, reduce)
+    rows = flat_rows(wide)
+    best, row = twin.extremes(rows, index, size, reduce, "segment_extreme")
     shape = [size, *x.shape[1:]]
     return best.view(shape).to(x.dtype), row.view(shape).long()
 
@@ -220,8 +220,10 @@ def segment_softmax(
     is_single = wide.dtype == torch.float32
     name = route("segment_softmax", scores.numel(), scores, index, has_twin=is_single)
     if name == "numba":
-        twin.check_range("segment_softmax", index, dim_size)
-        out = twin.softmax(flat_rows(wide), index, dim_size, native_softmax)
+        rows = flat_rows(wide)
+        out = softmax_twin.softmax(
+            rows, index, dim_size, native_softmax, "segment_softmax"
+        )
         out = out if scores.dim() == 2 else out.view_as(scores)
     elif name is not None and scores.numel() > 0:
         out = segment_chosen.softmax_by(name, scores, index, dim_size)

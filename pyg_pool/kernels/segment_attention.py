@@ -6,6 +6,7 @@ are computed again on the way back.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -21,10 +22,13 @@ from pyg_pool.kernels.segment_native import (
     native_reduce,
     native_softmax,
 )
+from pyg_pool.kernels.softmax_twin import softmax_of
 from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
 __all__ = ["segment_attention"]
+
+OWNER = "segment_attention"
 
 
 def segment_attention(
@@ -88,7 +92,6 @@ def segment_attention(
         )
     )
     if name == "numba":
-        twin.check_range("segment_attention", index, size)
         flat = flat_rows(wide)
         out = _compiled(flat if same else wide_scores, flat, index, size, heads)
         out = out if values.dim() == 2 else out.view(size, *values.shape[1:])
@@ -132,11 +135,20 @@ def _compiled(
         if scores.shape != values.shape:
             scores = scores.reshape(values.shape)
         rows = scores.contiguous()
-        out: Tensor = _PerChannel.apply(rows, values, index, size, same)
+        out: Tensor = _per_channel(rows, values, index, size, same)
         return out
     if scores.dim() != 2 or scores.size(1) != heads:
         scores = scores.reshape(values.size(0), heads)
-    return _PerHead.apply(scores.contiguous(), values, index, size)
+    by_head: Tensor = _per_head(scores.contiguous(), values, index, size)
+    return by_head
+
+
+@functools.cache
+def room() -> Any:
+    """The kernels; loaded when the first is needed."""
+    from pyg_pool.kernels import segment_attention_numba
+
+    return segment_attention_numba
 
 
 def _derive(
@@ -160,14 +172,12 @@ class _PerChannel(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, values: Tensor, index: Tensor, size: int, same: bool
     ) -> Tensor:
-        from pyg_pool.kernels import segment_attention_numba as kernel
-
         rows, width = values.shape
         top, total, out = (torch.empty((size, width)) for _ in range(3))
-        shared(
-            kernel.forward.single, width, values.numel(), rows, width, size,
-            scores.data_ptr(), values.data_ptr(), index.data_ptr(), top.data_ptr(),
-            total.data_ptr(), out.data_ptr(),
+        twin.guarded(
+            OWNER, index, size, room().forward.single, width, rows * width, rows,
+            width, size, scores.data_ptr(), values.data_ptr(), index.data_ptr(),
+            top.data_ptr(), total.data_ptr(), out.data_ptr(),
         )  # fmt: skip
         ctx.options = size, same
         ctx.save_for_backward(scores, values, index, top, total, out)
@@ -175,8 +185,6 @@ class _PerChannel(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        from pyg_pool.kernels import segment_attention_numba as kernel
-
         scores, values, index, top, total, out = ctx.saved_tensors
         size, same = ctx.options
         if torch.is_grad_enabled() and same:
@@ -185,7 +193,7 @@ class _PerChannel(torch.autograd.Function):
             return None, both[0], None, None, None
         if torch.is_grad_enabled():
             return *_derive(ctx, scores, values, index, size, grad), None, None, None
-        rows, width = values.shape
+        (rows, width), kernel = values.shape, room()
         for_scores, for_values = ctx.needs_input_grad[:2]
         wanted = kernel.VALUES * for_values + kernel.SCORES * for_scores
         by_values = torch.empty((rows, width)) if for_values else out
@@ -203,6 +211,9 @@ class _PerChannel(torch.autograd.Function):
         return first, (by_values if for_values else None), None, None, None
 
 
+_per_channel = twin.step_of(_PerChannel)
+
+
 class _PerHead(torch.autograd.Function):
     """A score for several channels; keeps the weights."""
 
@@ -210,45 +221,36 @@ class _PerHead(torch.autograd.Function):
     def forward(
         ctx: Any, scores: Tensor, values: Tensor, index: Tensor, size: int
     ) -> Tensor:
-        from pyg_pool.kernels import segment_attention_numba as kernel
-
         (rows, width), heads = values.shape, scores.size(1)
-        depth = width // max(1, heads)
-        weight, out = torch.empty((rows, heads)), torch.empty((size, width))
-        spare = torch.empty((2, size, heads))
-        ids, top = index.data_ptr(), spare.data_ptr()
-        kernel.head_weights.single(
-            rows, heads, size, scores.data_ptr(), ids, top, top + 4 * size * heads,
-            weight.data_ptr(),
-        )  # fmt: skip
+        weight = softmax_of(scores, index, size, OWNER)
+        out = torch.empty((size, width))
         shared(
-            kernel.add_weighted.single, width, values.numel(), rows, heads, depth,
-            size, weight.data_ptr(), values.data_ptr(), ids, out.data_ptr(),
+            room().add_weighted.single, width, rows * width, rows, heads,
+            width // max(1, heads), size, weight.data_ptr(), values.data_ptr(),
+            index.data_ptr(), out.data_ptr(),
         )  # fmt: skip
         ctx.save_for_backward(scores, values, index, weight, out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        from pyg_pool.kernels import segment_attention_numba as kernel
-
         scores, values, index, weight, out = ctx.saved_tensors
         size, heads = out.size(0), scores.size(1)
         if torch.is_grad_enabled():
             return *_derive(ctx, scores, values, index, size, grad), None, None
-        rows, width = values.shape
-        depth, grad = width // max(1, heads), grad.contiguous()
+        (rows, width), grad, kernel = values.shape, grad.contiguous(), room()
         for_scores, for_values = ctx.needs_input_grad[:2]
-        wanted = kernel.VALUES * for_values + kernel.SCORES * for_scores
         by_values = torch.empty((rows, width)) if for_values else None
-        by_scores, inner = torch.empty((rows, heads)), torch.empty((size, heads))
-        kernel.head_products.single(
-            size, heads, depth, grad.data_ptr(), out.data_ptr(), inner.data_ptr()
-        )
-        sink = out if by_values is None else by_values
+        by_scores = torch.empty((rows, heads)) if for_scores else None
+        places = [out if t is None else t for t in (by_values, by_scores)]
         shared(
-            kernel.weighted_backward.single, rows, values.numel(), heads, depth,
-            weight.data_ptr(), values.data_ptr(), index.data_ptr(), grad.data_ptr(),
-            inner.data_ptr(), wanted, sink.data_ptr(), by_scores.data_ptr(),
+            kernel.weighted_backward.single, rows, rows * width, heads,
+            width // max(1, heads), weight.data_ptr(), values.data_ptr(),
+            index.data_ptr(), out.data_ptr(), grad.data_ptr(),
+            kernel.VALUES * for_values + kernel.SCORES * for_scores,
+            places[0].data_ptr(), places[1].data_ptr(),
         )  # fmt: skip
-        return (by_scores if for_scores else None), by_values, None, None
+        return by_scores, by_values, None, None
+
+
+_per_head = twin.step_of(_PerHead)

@@ -16,13 +16,10 @@ import numpy as np
 from numba import njit
 
 from pyg_pool.kernels.entry_numba import entry
-from pyg_pool.kernels.exponential_numba import exp, exp_down, magnitude
 from pyg_pool.kernels.lanes_numba import (
     LANES,
-    below,
     beyond,
     both,
-    equal,
     is_number,
     like,
     load,
@@ -32,6 +29,8 @@ from pyg_pool.kernels.lanes_numba import (
 )
 
 RUN = 64
+# Channels that are taken at once where there are so many: memory is then read in order.
+WIDE = 4 * LANES
 
 
 @njit(inline="always")
@@ -43,22 +42,40 @@ def run_end(index: Any, i: int, stop: int) -> int:
     return j
 
 
-@entry("n n i")
-def is_outside(n: int, size: int, index: Any) -> int:
-    """1 if some row belongs to no segment."""
-    low, high = 0, -1
-    for i in range(n):
-        low, high = min(low, index[i]), max(high, index[i])
-    return 1 if low < 0 or high >= size else 0
+@njit(inline="always")
+def four(x: Any, at: int) -> Any:
+    """``WIDE`` neighbouring numbers."""
+    return (
+        load(x, at, LANES), load(x, at + LANES, LANES),
+        load(x, at + 2 * LANES, LANES), load(x, at + 3 * LANES, LANES),
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def put(out: Any, at: int, lanes: Any) -> None:
+    """Writes ``WIDE`` neighbouring numbers."""
+    store(out, at, lanes[0], LANES)
+    store(out, at + LANES, lanes[1], LANES)
+    store(out, at + 2 * LANES, lanes[2], LANES)
+    store(out, at + 3 * LANES, lanes[3], LANES)
+
+
+@njit(inline="always")
+def plus(a: Any, b: Any) -> Any:
+    """Sums of ``WIDE`` neighbouring numbers."""
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
 
 
 @entry("n n i i")
 def counts(n: int, size: int, index: Any, out: Any) -> int:
-    """Number of rows of each segment."""
+    """Number of rows of each segment; 1 if some row belongs to none."""
     for b in range(size):
         out[b] = 0
     for i in range(n):
-        out[index[i]] += 1
+        b = index[i]
+        if b < 0 or b >= size:
+            return 1
+        out[b] += 1
     return 0
 
 
@@ -68,26 +85,35 @@ def sums(
     is_mean: int, count: Any, out: Any,
 ) -> int:  # fmt: skip
     """Sums of rows, or means where the number of rows is given."""
-    for b in range(size):
+    for e in range(size):
         for c in range(start, stop, LANES):
             zero = load(x, 0, 0)
-            store(out, b * width + c, zero, stop - c)
+            store(out, e * width + c, zero, stop - c)
     i = 0
     while i < n:
-        b, j = index[i], run_end(index, i, n)
-        for c in range(start, stop, LANES):
+        b, j, c = index[i], run_end(index, i, n), start
+        if b < 0 or b >= size:
+            return 1
+        while c + WIDE <= stop:
+            totals = four(x, i * width + c)
+            for k in range(i + 1, j):
+                totals = plus(totals, four(x, k * width + c))
+            put(out, b * width + c, plus(four(out, b * width + c), totals))
+            c += WIDE
+        while c < stop:
             total = load(x, i * width + c, stop - c)
             for k in range(i + 1, j):
                 total = total + load(x, k * width + c, stop - c)
             at = b * width + c
             store(out, at, load(out, at, stop - c) + total, stop - c)
+            c += LANES
         i = j
     if is_mean:
-        for b in range(size):
+        for e in range(size):
             for c in range(start, stop, LANES):
-                total = load(out, b * width + c, stop - c)
-                number = like(total, float(max(1, count[b])))
-                store(out, b * width + c, total / number, stop - c)
+                total = load(out, e * width + c, stop - c)
+                number = like(total, float(max(1, count[e])))
+                store(out, e * width + c, total / number, stop - c)
     return 0
 
 
@@ -99,15 +125,58 @@ def spread(
     """Gives each row the gradient of its segment, or its share of it."""
     i = start
     while i < stop:
-        b, j = index[i], run_end(index, i, stop)
-        for c in range(0, width, LANES):
+        b, j, c = index[i], run_end(index, i, stop), 0
+        number = float(count[b]) if is_mean else 1.0
+        while c + WIDE <= width:
+            g0, g1, g2, g3 = four(grad, b * width + c)
+            if is_mean:
+                n = like(g0, number)
+                g0, g1, g2, g3 = g0 / n, g1 / n, g2 / n, g3 / n
+            for k in range(i, j):
+                put(out, k * width + c, (g0, g1, g2, g3))
+            c += WIDE
+        while c < width:
             value = load(grad, b * width + c, width - c)
             if is_mean:
-                value = value / like(value, float(count[b]))
+                value = value / like(value, number)
             for k in range(i, j):
                 store(out, k * width + c, value, width - c)
+            c += LANES
         i = j
     return 0
+
+
+@njit(inline="always")
+def _better(top: Any, row: Any, new: Any, k: int) -> Any:
+    """The larger entry and its row; NaN once met stays."""
+    takes = both(beyond(new, top), is_number(top))
+    return pick(takes, new, top), pick(takes, splat(np.int32(k)), row)
+
+
+@njit(inline="always")
+def _wide_extremes(
+    x: Any, i: int, j: int, width: int, c: int, b: int, sign: float, is_new: Any,
+    best: Any, arg: Any,
+) -> None:  # fmt: skip
+    """What ``extremes`` does with some rows, for ``WIDE`` channels."""
+    at, first = b * width + c, i
+    v0, v1, v2, v3 = four(x, i * width + c)
+    s = like(v0, sign)
+    r0 = r1 = r2 = r3 = splat(np.int32(i))
+    if is_new:
+        first = i + 1
+    else:
+        v0, v1, v2, v3 = four(best, at)
+        r0, r1, r2, r3 = four(arg, at)
+    v0, v1, v2, v3 = v0 * s, v1 * s, v2 * s, v3 * s
+    for k in range(first, j):
+        n0, n1, n2, n3 = four(x, k * width + c)
+        v0, r0 = _better(v0, r0, n0 * s, k)
+        v1, r1 = _better(v1, r1, n1 * s, k)
+        v2, r2 = _better(v2, r2, n2 * s, k)
+        v3, r3 = _better(v3, r3, n3 * s, k)
+    put(best, at, (v0 * s, v1 * s, v2 * s, v3 * s))
+    put(arg, at, (r0, r1, r2, r3))
 
 
 @entry("n n n n n f x i x j")
@@ -119,15 +188,20 @@ def extremes(
 
     An empty segment has 0 and row ``n``; the first NaN of a segment stays.
     """
-    for b in range(size):
+    for e in range(size):
         for c in range(start, stop, LANES):
-            store(best, b * width + c, load(x, 0, 0), stop - c)
-            store(arg, b * width + c, splat(np.int32(n)), stop - c)
+            store(best, e * width + c, load(x, 0, 0), stop - c)
+            store(arg, e * width + c, splat(np.int32(n)), stop - c)
     i = 0
     while i < n:
-        b, j = index[i], run_end(index, i, n)
-        is_new = arg[b * width + start] == n
-        for c in range(start, stop, LANES):
+        b, j, c = index[i], run_end(index, i, n), start
+        if b < 0 or b >= size:
+            return 1
+        is_new = start < stop and arg[b * width + start] == n
+        while c + WIDE <= stop:
+            _wide_extremes(x, i, j, width, c, b, sign, is_new, best, arg)
+            c += WIDE
+        while c < stop:
             at, left = b * width + c, stop - c
             top = load(x, i * width + c, left)
             signs = like(top, sign)
@@ -135,12 +209,10 @@ def extremes(
             if not is_new:
                 top, row, first = load(best, at, left) * signs, load(arg, at, left), i
             for k in range(first, j):
-                new = load(x, k * width + c, left) * signs
-                takes = both(beyond(new, top), is_number(top))
-                top = pick(takes, new, top)
-                row = pick(takes, splat(np.int32(k)), row)
+                top, row = _better(top, row, load(x, k * width + c, left) * signs, k)
             store(best, at, top * signs, left)
             store(arg, at, row, left)
+            c += LANES
         i = j
     return 0
 
@@ -159,125 +231,4 @@ def send_back(
             row = arg[b * width + f]
             if start <= row < stop:
                 out[row * width + f] = grad[b * width + f]
-    return 0
-
-
-@njit(inline="always")
-def shift_of(top: Any) -> Any:
-    """What to take off before the exponential: the largest entry, if finite."""
-    is_finite = below(magnitude(top), like(top, np.inf))
-    return pick(is_finite, top, zeros(top))
-
-
-@njit(inline="always")
-def zeros(other: Any) -> Any:
-    """Zeros like other lanes."""
-    return like(other, 0.0)
-
-
-@njit(inline="always")
-def top_of(x: Any, i: int, j: int, width: int, c: int, left: int, top: Any) -> Any:
-    """The larger of a start and the entries of some rows; NaN is passed over."""
-    for k in range(i, j):
-        new = load(x, k * width + c, left)
-        top = pick(below(top, new), new, top)
-    return top
-
-
-@entry("n n n n n x i x x")
-def powers(
-    start: int, stop: int, n: int, width: int, size: int, x: Any, index: Any,
-    top: Any, total: Any,
-) -> int:  # fmt: skip
-    """Largest entries, -inf where there are none, and sums of exponentials.
-
-    One pass: where a run raises the largest entry, the sum is scaled down.
-    """
-    for b in range(size):
-        for c in range(start, stop, LANES):
-            zero = load(x, 0, 0)
-            store(top, b * width + c, like(zero, -np.inf), stop - c)
-            store(total, b * width + c, zero, stop - c)
-    i = 0
-    while i < n:
-        b, j = index[i], run_end(index, i, n)
-        for c in range(start, stop, LANES):
-            at, left = b * width + c, stop - c
-            old = load(top, at, left)
-            new = top_of(x, i, j, width, c, left, old)
-            shift = shift_of(new)
-            kept = exp(shift_of(old) - shift)
-            added = zeros(new)
-            for k in range(i, j):
-                added = added + exp_down(load(x, k * width + c, left) - shift)
-            store(top, at, new, left)
-            store(total, at, load(total, at, left) * kept + added, left)
-        i = j
-    return 0
-
-
-@njit(inline="always")
-def not_zero(total: Any) -> Any:
-    """Sums with 1 for 0."""
-    return pick(equal(total, zeros(total)), like(total, 1.0), total)
-
-
-@entry("n n n x i x x n x x")
-def weights(
-    start: int, stop: int, width: int, x: Any, index: Any, top: Any, total: Any,
-    is_scaled: int, grad: Any, out: Any,
-) -> int:  # fmt: skip
-    """Exponentials over their sums, times a gradient of the segment if asked for."""
-    i = start
-    while i < stop:
-        b, j = index[i], run_end(index, i, stop)
-        for c in range(0, width, LANES):
-            at, left = b * width + c, width - c
-            shift = shift_of(load(top, at, left))
-            factor = like(shift, 1.0)
-            if is_scaled:
-                factor = load(grad, at, left)
-            factor = factor / not_zero(load(total, at, left))
-            for k in range(i, j):
-                value = exp_down(load(x, k * width + c, left) - shift)
-                store(out, k * width + c, value * factor, left)
-        i = j
-    return 0
-
-
-@entry("n n n n n x x i x")
-def products(
-    start: int, stop: int, n: int, width: int, size: int, x: Any, y: Any, index: Any,
-    total: Any,
-) -> int:  # fmt: skip
-    """Sums of products of entries."""
-    for b in range(size):
-        for c in range(start, stop, LANES):
-            store(total, b * width + c, load(x, 0, 0), stop - c)
-    i = 0
-    while i < n:
-        b, j = index[i], run_end(index, i, n)
-        for c in range(start, stop, LANES):
-            at, left = b * width + c, stop - c
-            added = load(x, i * width + c, left) * load(y, i * width + c, left)
-            for k in range(i + 1, j):
-                here = k * width + c
-                added = added + load(x, here, left) * load(y, here, left)
-            store(total, at, load(total, at, left) + added, left)
-        i = j
-    return 0
-
-
-@entry("n n n x x i x x")
-def slopes(
-    start: int, stop: int, width: int, weight: Any, grad: Any, index: Any, inner: Any,
-    out: Any,
-) -> int:  # fmt: skip
-    """Gradient of a softmax; ``inner`` is the weighted sum of ``grad``."""
-    for i in range(start, stop):
-        b = index[i]
-        for c in range(0, width, LANES):
-            at, left = i * width + c, width - c
-            moved = load(grad, at, left) - load(inner, b * width + c, left)
-            store(out, at, load(weight, at, left) * moved, left)
     return 0

@@ -85,6 +85,23 @@ def test_has_the_native_gradients(case: tuple[Tensor, Tensor, int], door: str) -
 
 
 @pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("width", [64, 67, 150])
+def test_wide_rows_in_long_and_short_runs(door: str, width: int) -> None:
+    # Some of 200 rows lie together, most do not: both loops over channels are met.
+    index = torch.cat([torch.zeros(90), torch.arange(110) % 4]).long()
+    x = torch.randint(-3, 4, (200, width)).float()
+    results = []
+    for name, kind in (("native", torch.float64), ("numba", torch.float32)):
+        leaf = x.to(kind).requires_grad_()
+        with use_backend(name):  # type: ignore[arg-type]
+            out = call(door, leaf, index, 5)
+            weight = torch.arange(out.numel()).view_as(out) % 7
+            (grad,) = torch.autograd.grad((out * weight).sum(), leaf)
+        results.append([out.float(), grad.float()])
+    assert_close(results[1], results[0], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_derivatives(door: str) -> None:
     index = torch.tensor([3, 0, 3, 1, 3])
     x = torch.randn(5, 2, dtype=torch.double, requires_grad=True)
