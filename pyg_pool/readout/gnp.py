@@ -21,6 +21,7 @@ from torch_geometric.nn.aggr import Aggregation
 from pyg_pool.core.naming import spell_call
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels.group_pnorm import NEGATIVES, group_pnorm
+from pyg_pool.kernels.norm_pair import norm_pair, pair_exponents
 from pyg_pool.kernels.segment import segment_count, segment_index
 from pyg_pool.typing import Negative, OptTensor
 
@@ -189,10 +190,10 @@ class GNPAggregation(Aggregation):
     def p(self) -> Tensor:
         """Exponents in force, ``[R, channels]``, a row per branch."""
         wide = self.raw_p.to(torch.promote_types(self.raw_p.dtype, torch.float32))
-        size = torch.nn.functional.softplus(wide) + self.p_min
-        if self.mode == "pos":
-            return size
-        return -size if self.mode == "neg" else size * _signs(size)
+        if self.mode in ("pos", "neg"):
+            size = torch.nn.functional.softplus(wide) + self.p_min
+            return size if self.mode == "pos" else -size
+        return pair_exponents(wide, self.p_min)
 
     @property
     def q(self) -> Tensor:
@@ -216,15 +217,17 @@ class GNPAggregation(Aggregation):
             )
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         groups = index, ptr, dim_size, dim
-        norms = group_pnorm(
-            "GNPAggregation", wide, self.p, self.q, groups,
-            eps=self.eps, negative=self.negative,
-        )  # fmt: skip
+        given: Any = {"eps": self.eps, "negative": self.negative}
         if self.mode in ("pos", "neg"):
+            norms = group_pnorm("GNPAggregation", wide, self.p, self.q, groups, **given)
             return norms[0].to(x.dtype)
+        weight = self.weight if self.mode == "mix" else None
+        norms = norm_pair(
+            "GNPAggregation", wide, self.raw_p, self.raw_q, weight,
+            groups, low=self.p_min, **given,
+        )  # fmt: skip
         if self.mode == "mix":
-            weight = self.weight.view(2, *[1] * (x.dim() - 1), -1)
-            return (norms * weight).sum(0).to(x.dtype)
+            return norms.to(x.dtype)
         both = torch.cat([norms[0], norms[1]], -1)
         if self.mode == "cat":
             return both.to(x.dtype)
@@ -258,11 +261,6 @@ class GNPAggregation(Aggregation):
             for name, row in (("p", self.p), ("q", self.q)):
                 given[name] = tuple(round(v, 6) for v in row.flatten().tolist())
         return spell_call(type(self), given)
-
-
-def _signs(like: Tensor) -> Tensor:
-    """1 and -1, one below the other."""
-    return torch.tensor([[1.0], [-1.0]], dtype=like.dtype, device=like.device)
 
 
 def _nearest(p: float, q: float) -> str:
