@@ -118,15 +118,15 @@ class PairMLP(Module):
     @property
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
-        last: Any = self.mlp[-1]
-        dtype: torch.dtype = last.weight.dtype
+        *_, last = self.mlp._modules.values()
+        dtype: torch.dtype = last.weight.dtype  # type: ignore[union-attr]
         return dtype
 
     def only_layer(self, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Weight and bias in another type, where there is a single layer."""
         if len(self.mlp) > 1:
             return None
-        last: Any = self.mlp[0]
+        (last,) = self.mlp._modules.values()
         return last.weight.view(-1).to(dtype), last.bias.to(dtype)
 
     def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
@@ -227,10 +227,12 @@ class ResidualMLP(Module):
 
     def only_layer(self, dtype: torch.dtype) -> Residual:
         """The weights of a single layer and of its norm in another type."""
-        only: Any = self.mlp[0]
-        parts = (only.weight, only.bias, self.norm.weight, self.norm.bias)
-        weight, bias, scale, shift = (part.to(dtype) for part in parts)
-        return weight, bias, scale, shift, self.norm.eps
+        (only,) = self.mlp._modules.values()
+        norm = self.norm
+        parts = (only.weight, only.bias, norm.weight, norm.bias)
+        if only.weight.dtype != dtype:
+            parts = tuple(part.to(dtype) for part in parts)
+        return *parts, norm.eps
 
     def _raised(self, x: Tensor) -> Tensor:
         """The input plus the MLP of it."""

@@ -17,7 +17,13 @@ from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.kernels.norm_sum import norm_sum
 
-__all__ = ["Residual", "deepsets"]
+__all__ = ["Residual", "deepsets", "deepsets_backward", "deepsets_forward"]
+
+# Entries of the rows that are worked on at a time.
+BLOCK = 1 << 17
+# Entries up to which the transformed rows are kept for the gradient; more of them are
+# computed again, which takes less time than writing and reading them.
+KEPT = 1 << 22
 
 # Weight and bias of the linear map, scale, shift and epsilon of the normalisation.
 Residual = tuple[Tensor, Tensor, Tensor, Tensor, float]
@@ -46,8 +52,8 @@ def deepsets(
         ``[N]`` int64; factor: ``[K]``; returns ``[K, F]``.
 
     Note:
-        On the CPU the rows before each normalisation are kept, and two numbers for
-        each of them; second derivatives compute all of it again.
+        On the CPU the rows before the normalisation are kept while they are few,
+        otherwise computed again; second derivatives compute all of it again.
 
     Example:
         >>> import torch
@@ -89,7 +95,7 @@ def _raised(weight: Tensor) -> Tensor:
 
 
 class _DeepSets(torch.autograd.Function):
-    """Keeps the rows in front of both normalisations."""
+    """One call of the compiled passes in each direction."""
 
     @staticmethod
     def forward(
@@ -98,28 +104,10 @@ class _DeepSets(torch.autograd.Function):
         w2: Tensor, b2: Tensor, scale2: Tensor, shift2: Tensor, eps2: float,
         group: Tensor, size: int, factor: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        from pyg_pool.kernels import deepsets_numba, norm_sum_numba
-
-        rows = torch.addmm(b1, x, _raised(w1).t())
-        group, width = group.contiguous(), x.size(1)
-        zeros = x.new_zeros(size * (width + 1))
-        count, sums = zeros[:size], zeros[size:].view(size, width)
-        kept, inner = x.new_empty(2, x.size(0)), x.new_empty(size, width)
-        norm_sum_numba.norm_sum(
-            rows.numpy(), scale1.detach().numpy(), shift1.detach().numpy(), eps1,
-            group.numpy(), kept.numpy(), sums.numpy(), count.numpy(), inner.numpy(),
-        )  # fmt: skip
-        outer = torch.addmm(b2, inner, _raised(w2).t())
+        first, second = (w1, b1, scale1, shift1, eps1), (w2, b2, scale2, shift2, eps2)
         times = x.new_ones(size) if factor is None else factor.detach().contiguous()
-        out, spread = torch.empty_like(outer), x.new_empty(2, size)
-        deepsets_numba.norm_rows(
-            outer.numpy(), scale2.detach().numpy(), shift2.detach().numpy(), eps2,
-            times.numpy(), spread.numpy(), out.numpy(),
-        )  # fmt: skip
-        ctx.save_for_backward(
-            x, w1, b1, scale1, shift1, w2, b2, scale2, shift2, group, factor,
-            rows, kept, sums, count, inner, outer, spread, times,
-        )  # fmt: skip
+        out, kept = deepsets_forward(x, first, second, group.contiguous(), size, times)
+        ctx.save_for_backward(x, *first[:4], *second[:4], group, factor, *kept)
         ctx.eps, ctx.size = (eps1, eps2), size
         return out
 
@@ -127,38 +115,109 @@ class _DeepSets(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             return _again(ctx, grad)
-        from pyg_pool.kernels import deepsets_numba, norm_sum_numba
-
-        x, w1, _, scale1, _, w2, _, scale2, shift2, group, factor = ctx.saved_tensors[
-            :11
-        ]
-        rows, kept, sums, count, inner, outer, spread, times = ctx.saved_tensors[11:]
-        width = x.size(1)
-        lower, slopes = torch.empty_like(outer), x.new_zeros(3, width)
-        steep = torch.empty_like(times)
-        deepsets_numba.norm_rows_backward(
-            grad.contiguous().numpy(), outer.numpy(), scale2.detach().numpy(),
-            shift2.detach().numpy(), times.numpy(), spread.numpy(), lower.numpy(),
-            slopes.numpy(), steep.numpy(),
-        )  # fmt: skip
-        grad_w2 = lower.t() @ inner
-        lower = lower @ _raised(w2.detach())
-        grad_rows, sides = torch.empty_like(rows), x.new_zeros(3, width)
-        deepsets_numba.norm_sides(
-            lower.numpy(), sums.numpy(), count.numpy(), scale1.detach().numpy(),
-            sides.numpy(),
-        )  # fmt: skip
-        norm_sum_numba.norm_sum_backward(
-            rows.numpy(), group.numpy(), kept.numpy(), lower.numpy(), grad_rows.numpy()
+        parts, kept = ctx.saved_tensors[:11], ctx.saved_tensors[11:]
+        x, scales, group = parts[0], (parts[3], parts[7], parts[8]), parts[9]
+        grad_x, first, second, steep = deepsets_backward(
+            grad, x, scales, group.contiguous(), kept, has_x=ctx.needs_input_grad[0]
         )
-        grad_x = None
-        if ctx.needs_input_grad[0]:
-            grad_x = grad_rows @ _raised(w1.detach())
-        return (
-            grad_x, grad_rows.t() @ x.detach(), grad_rows.sum(0), sides[0], sides[1],
-            None, grad_w2, slopes[2], slopes[0], slopes[1], None, None, None,
-            None if factor is None else steep,
+        last = None if parts[10] is None else steep
+        return (grad_x, *first, None, *second, None, None, None, last)
+
+
+def deepsets_forward(
+    x: Tensor, first: Residual, second: Residual, group: Tensor, size: int,
+    times: Tensor,
+) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
+    """Compiled pass: the rows of the groups, and what the way back needs."""
+    from pyg_pool.kernels import deepsets_numba as twin
+
+    x, width = x.detach(), x.size(1)
+    layers = x.new_empty(2, width + 1, width)
+    given = (each.detach().numpy() for each in (*first[:2], *second[:2]))
+    twin.centred(*given, layers.numpy())
+    keeps = x.numel() <= KEPT
+    rows = x.new_empty(x.shape if keeps else (_block(x), width))
+    zeros = x.new_zeros(size * (width + 1))
+    count, sums = zeros[:size], zeros[size:].view(size, width)
+    members, inverse = group.numpy(), x.new_empty(x.size(0))
+    offset, lengths, totals = layers[0, width].numpy(), inverse.numpy(), sums.numpy()
+    for part in _parts(x):
+        piece = rows[part] if keeps else rows[: part.stop - part.start]
+        torch.mm(x[part], layers[0, :width].t(), out=piece)
+        twin.norm_sum(
+            piece.numpy(), offset, first[4], members[part], lengths[part], totals
+        )
+    inner, out = torch.empty_like(sums), torch.empty_like(sums)
+    scale, shift = first[2].detach().numpy(), first[3].detach().numpy()
+    twin.affine_sums(totals, members, scale, shift, count.numpy(), inner.numpy())
+    outer = torch.mm(inner, layers[1, :width].t())
+    spread = torch.empty_like(count)
+    scale, shift = second[2].detach().numpy(), second[3].detach().numpy()
+    twin.norm_rows(
+        outer.numpy(), layers[1, width].numpy(), scale, shift, second[4],
+        times.numpy(), spread.numpy(), out.numpy(),
+    )  # fmt: skip
+    rows = rows if keeps else rows[:0]
+    return out, (layers, rows, inverse, sums, count, inner, outer, spread, times)
+
+
+def deepsets_backward(
+    grad: Tensor, x: Tensor, scales: tuple[Tensor, Tensor, Tensor], group: Tensor,
+    kept: tuple[Tensor, ...], *, has_x: bool = True,
+) -> tuple[Tensor | None, list[Tensor], list[Tensor], Tensor]:  # fmt: skip
+    """Gradients of rows, first layer, second layer and factors.
+
+    ``scales`` are the scale of the first layer, and scale and shift of the second.
+    """
+    from pyg_pool.kernels import deepsets_numba as twin
+
+    layers, rows, inverse, sums, count, inner, outer, spread, times = kept
+    x, width = x.detach(), x.size(1)
+    scale, outer_scale, shift = (each.detach().numpy() for each in scales)
+    slopes, lower, steep = (
+        x.new_zeros(6, width),
+        torch.empty_like(outer),
+        torch.empty_like(times),
+    )
+    twin.norm_rows_backward(
+        grad.contiguous().numpy(), outer.numpy(), layers[1, width].numpy(),
+        outer_scale, shift, times.numpy(), spread.numpy(), lower.numpy(),
+        slopes.numpy(), steep.numpy(),
+    )  # fmt: skip
+    second = [lower.t() @ inner, slopes[2], slopes[0], slopes[1]]
+    lower = lower @ layers[1, :width]
+    twin.norm_sides(
+        lower.numpy(), sums.numpy(), count.numpy(), scale, slopes[3:].numpy()
+    )
+    grad_x, weight = torch.empty_like(x) if has_x else None, x.new_zeros(width, width)
+    offset, of_bias = layers[0, width].numpy(), slopes[5].numpy()
+    down = x.new_empty(_block(x), width)
+    again = rows.size(0) < x.size(0)
+    piece = torch.empty_like(down) if again else down
+    for part in _parts(x):
+        size = part.stop - part.start
+        if again:
+            torch.mm(x[part], layers[0, :width].t(), out=piece[:size])
+        held = piece[:size] if again else rows[part]
+        twin.norm_sum_backward(
+            held.numpy(), offset, group[part].numpy(), inverse[part].numpy(),
+            lower.numpy(), down[:size].numpy(), of_bias,
         )  # fmt: skip
+        weight.addmm_(down[:size].t(), x[part])
+        if grad_x is not None:
+            torch.mm(down[:size], layers[0, :width], out=grad_x[part])
+    return grad_x, [weight, slopes[5], slopes[3], slopes[4]], second, steep
+
+
+def _block(x: Tensor) -> int:
+    """Rows that are worked on at a time, so that they stay in the cache."""
+    return min(max(BLOCK // max(x.size(1), 1), 1), x.size(0))
+
+
+def _parts(x: Tensor) -> list[slice]:
+    """The rows, block by block."""
+    size, step = x.size(0), max(_block(x), 1)
+    return [slice(at, min(at + step, size)) for at in range(0, size, step)]
 
 
 def _again(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -13,7 +13,7 @@ from pyg_pool.kernels.pairs import distinct_pairs, pair_logits
 from pyg_pool.kernels.parse import dominant_links, link_components
 from pyg_pool.typing import OptTensor
 
-__all__ = ["scored_clusters"]
+__all__ = ["found_clusters", "scored_clusters"]
 
 
 def scored_clusters(
@@ -74,6 +74,23 @@ def _native(
     return cluster, *cluster_scores(x, weight, bias, pairs, logit, cluster, size)
 
 
+def found_clusters(
+    x: Tensor, edge_index: Tensor, weight: Tensor, bias: Tensor,
+    resting: OptTensor = None, power: int = 0,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Compiled pass: pairs inside clusters, their slopes, clusters, and figures."""
+    from pyg_pool.kernels import scored_clusters_numba
+
+    rest = edge_index.new_empty(0, dtype=torch.bool)
+    rest = rest if resting is None else resting.contiguous()
+    found = scored_clusters_numba.scored_clusters(
+        x.detach().numpy(), edge_index.contiguous().numpy(),
+        weight.detach().contiguous().numpy(), bias.detach().numpy(), rest.numpy(),
+        power,
+    )  # fmt: skip
+    return tuple(map(torch.from_numpy, found))
+
+
 class _Scored(torch.autograd.Function):
     """Keeps the pairs inside clusters and the slope of each."""
 
@@ -82,15 +99,9 @@ class _Scored(torch.autograd.Function):
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, edge_index: Tensor,
         resting: OptTensor,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        from pyg_pool.kernels import scored_clusters_numba
-
-        rest = edge_index.new_empty(0, dtype=torch.bool)
-        rest = rest if resting is None else resting.contiguous()
-        found = scored_clusters_numba.scored_clusters(
-            x.detach().numpy(), edge_index.contiguous().numpy(),
-            weight.detach().contiguous().numpy(), bias.detach().numpy(), rest.numpy(),
-        )  # fmt: skip
-        pairs, slope, cluster, mean, count = map(torch.from_numpy, found)
+        pairs, slope, cluster, mean, count, _ = found_clusters(
+            x, edge_index, weight, bias, resting
+        )
         ctx.save_for_backward(x, weight, bias, pairs, cluster, slope, count)
         ctx.mark_non_differentiable(cluster, count)
         return cluster, mean, count

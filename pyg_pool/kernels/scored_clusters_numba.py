@@ -21,9 +21,13 @@ groups_of = parse_numba.link_components
 
 @njit(nogil=True, cache=True)
 def scored_clusters(
-    x: Array, edge_index: Array, weight: Array, bias: Array, resting: Array
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Pairs inside clusters, their slopes, clusters, mean and number of the scores."""
+    x: Array, edge_index: Array, weight: Array, bias: Array, resting: Array, power: int
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Pairs inside clusters, their slopes, clusters; figures of the clusters.
+
+    These are the mean and the number of the scores, and a factor: 1, the mean or the
+    sum for a power of 0, 1 or 2.
+    """
     pairs = np.empty((2, edge_index.shape[1]), np.int32)
     pairs = pairs[:, : write_pairs(edge_index, x.shape[0], pairs)]
     logit = np.empty(pairs.shape[1], x.dtype)
@@ -39,4 +43,8 @@ def scored_clusters(
     cluster, size = groups_of(links_of(pairs, choice, x.shape[0]))
     mean, count = np.zeros(size, x.dtype), np.zeros(size, x.dtype)
     inside, slope = scores_of(pairs, logit, cluster, mean, count)
-    return inside, slope, cluster, mean, count
+    factor = np.ones_like(mean)
+    if power > 0:
+        for c in range(size):
+            factor[c] = mean[c] * count[c] if power == 2 else mean[c]
+    return inside, slope, cluster, mean, count, factor
