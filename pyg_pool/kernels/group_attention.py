@@ -25,6 +25,11 @@ from pyg_pool.kernels.attention_native import (
 )
 from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced
+from pyg_pool.kernels.group_attention_twin import (
+    twin_backward,
+    twin_forward,
+    twin_plan,
+)
 from pyg_pool.typing import OptTensor
 
 __all__ = ["AttentionGroups", "group_attention", "self_attention"]
@@ -104,7 +109,13 @@ class _SelfAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, qkv: Tensor, groups: AttentionGroups) -> Tensor:
-        ctx.groups, ctx.blocks = groups, flash_blocks(groups)
+        ctx.groups, ctx.plan = groups, twin_plan(qkv, groups)
+        if ctx.plan is not None:
+            qkv = qkv.contiguous()
+            out, total = twin_forward([qkv], groups, ctx.plan)
+            ctx.save_for_backward(qkv, out, total)
+            return out
+        ctx.blocks = flash_blocks(groups)
         out, kept = flash_forward([qkv], groups, ctx.blocks)
         ctx.save_for_backward(qkv, out, *kept)
         return out
@@ -116,6 +127,10 @@ class _SelfAttention(torch.autograd.Function):
             q, k, v = qkv.chunk(3, 1)
             again = native_forward(q, k, v, ctx.groups, blocks_of(ctx.groups))
             return gradients(again, [qkv], grad)[0], None
+        if ctx.plan is not None:
+            return twin_backward([qkv], grad, out, kept[0], ctx.groups, ctx.plan)[
+                0
+            ], None
         found = flash_backward([qkv], grad, out, kept, ctx.groups, ctx.blocks)
         return found[0], None
 
@@ -128,6 +143,12 @@ class _GroupAttention(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, groups: AttentionGroups
     ) -> Tensor:
         ctx.groups, ctx.is_flash = groups, takes_flash(q, groups)
+        ctx.plan = twin_plan(q, groups) if ctx.is_flash else None
+        if ctx.plan is not None:
+            q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+            out, total = twin_forward([q, k, v], groups, ctx.plan)
+            ctx.save_for_backward(q, k, v, out, total)
+            return out
         if ctx.is_flash:
             ctx.blocks = flash_blocks(groups)
             out, kept = flash_forward([q, k, v], groups, ctx.blocks)
@@ -147,6 +168,11 @@ class _GroupAttention(torch.autograd.Function):
             out = native_forward(q, k, v, ctx.groups, blocks)
             first = gradients(out, [q, k, v], grad)
             return first[0], first[1], first[2], None
+        if ctx.plan is not None:
+            found = twin_backward(
+                [q, k, v], grad, kept[0], kept[1], ctx.groups, ctx.plan
+            )
+            return found[0], found[1], found[2], None
         if ctx.is_flash:
             out, *kept = kept
             found = flash_backward([q, k, v], grad, out, kept, ctx.groups, ctx.blocks)
