@@ -19,6 +19,7 @@ from pyg_pool.kernels.exponential_numba import (
     exp_down,
 )
 from pyg_pool.kernels.lanes_numba import (
+    FLOAT,
     LANES,
     add_up,
     below,
@@ -31,7 +32,7 @@ from pyg_pool.kernels.lanes_numba import (
 from pyg_pool.kernels.softmax_numba import zeros
 
 __all__ = [
-    "OUT", "TILE", "pack_columns", "pack_rows", "pack_tile", "soften",
+    "OUT", "TILE", "highest", "pack_columns", "pack_rows", "pack_tile", "soften",
     "tile_products", "tile_sums", "unpack_rows", "up_to_lanes",
 ]  # fmt: skip
 
@@ -55,10 +56,10 @@ def _highest_rule(context: Any, a: Any) -> Any:
             value = builder.select(is_less, other, value)
         return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
 
-    return types.float32(a), build
+    return (types.float32 if a is FLOAT else types.float64)(a), build
 
 
-_highest: Any = intrinsic(_highest_rule)
+highest: Any = intrinsic(_highest_rule)
 
 
 @njit(inline="always")
@@ -152,7 +153,7 @@ def soften(room: Any, scores: int, n: int, step: int, total: Any, at: int) -> An
     top = like(load(room, 0, LANES), OUT)
     for j in range(0, step, LANES):
         top = _larger(top, load(room, scores + j, LANES))
-    high = _highest(top)
+    high = highest(top)
     total_lanes = zeros(top)
     for j in range(0, step, LANES):
         term = exp_down(load(room, scores + j, LANES) - splat(high))

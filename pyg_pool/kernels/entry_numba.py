@@ -24,7 +24,7 @@ class Entry:
     Args:
         function: The kernel; returns 0 or a whole number that says what is wrong.
         spec: A letter per argument: ``x`` address of rows, ``i`` of int64, ``j`` of
-            int32, ``n`` whole number, ``f`` number.
+            int32, ``d`` of float64, ``n`` whole number, ``f`` number.
     """
 
     def __init__(self, function: Callable[..., int], spec: str) -> None:
@@ -45,7 +45,7 @@ class Entry:
         pointer: Any = types.CPointer
         letters = {
             "x": pointer(kind), "i": pointer(types.int64), "j": pointer(types.int32),
-            "n": types.int64, "f": types.float64,
+            "d": pointer(types.float64), "n": types.int64, "f": types.float64,
         }  # fmt: skip
         shape = types.int64(*(letters[letter] for letter in self.spec))
         kept: Any = cfunc(shape, cache=True, error_model="numpy")(self.function)

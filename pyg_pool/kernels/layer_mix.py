@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -42,6 +43,16 @@ class History:
         """Number of layers."""
         return len(self.starts) - 1
 
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Rows, columns and layers."""
+        return self.x.size(0), self.x.size(1), self.num_layers
+
+    @cached_property
+    def first(self) -> Tensor:
+        """First column of each layer, and the number of columns."""
+        return torch.tensor(self.starts, device="cpu")
+
 
 def group_scale(x: Tensor, index: Tensor, size: int) -> Tensor:
     """Returns powers of two that bring the rows of each group to a moderate size.
@@ -67,8 +78,8 @@ def group_scale(x: Tensor, index: Tensor, size: int) -> Tensor:
     if _takes_numba(x, index):
         from pyg_pool.kernels import layer_mix_numba
 
-        largest = x.new_zeros(size)
-        layer_mix_numba.largest(x.numpy(), index.numpy(), largest.numpy())
+        x, largest = x.contiguous(), x.new_empty(size)
+        _run(layer_mix_numba.largest, x, *x.shape, size, x, index, largest)
     else:
         # One pass finds both ends; their magnitudes need no copy of x.
         low, high = torch.aminmax(x, dim=1)
@@ -179,27 +190,25 @@ class _LayerDots(torch.autograd.Function):
             return _dots(r, x, history)
         from pyg_pool.kernels import layer_mix_numba
 
-        out = x.new_zeros(history.scale.size(0), history.num_layers)
-        starts, index, scale = _plain(history)
-        layer_mix_numba.dots(
-            r.detach().contiguous().numpy(), x.detach().numpy(), starts, index, scale,
-            out.numpy(),
+        out, total = _sums(history)
+        _run(
+            layer_mix_numba.dots, x, *history.sizes, out.size(0), history.first,
+            r.contiguous(), x.contiguous(), history.index, history.scale, total, out,
         )  # fmt: skip
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        r, x = ctx.saved_tensors
-        history = ctx.history
+        (r, x), history = ctx.saved_tensors, ctx.history
         if torch.is_grad_enabled() or not _takes_numba(x, history.index):
             return *_again(_dots, r, x, history, grad), None
         from pyg_pool.kernels import layer_mix_numba
 
-        grad_r, grad_x = torch.empty_like(r), x.new_empty(x.shape)
-        starts, index, scale = _plain(history)
-        layer_mix_numba.dots_backward(
-            r.detach().contiguous().numpy(), x.detach().numpy(), starts, index, scale,
-            grad.contiguous().numpy(), grad_r.numpy(), grad_x.numpy(),
+        grad_r, grad_x = x.new_empty(r.shape), x.new_empty(x.shape)
+        _run(
+            layer_mix_numba.dots_backward, x, *history.sizes, history.first,
+            r.contiguous(), x.contiguous(), history.index, history.scale,
+            grad.contiguous(), grad_r, grad_x,
         )  # fmt: skip
         return grad_r, grad_x, None
 
@@ -235,10 +244,9 @@ def _mix_forward(weights: Tensor, x: Tensor, history: History) -> Tensor:
     from pyg_pool.kernels import layer_mix_numba
 
     out = x.new_empty(x.size(0), x.size(1) + history.num_layers)
-    starts, index, scale = _plain(history)
-    layer_mix_numba.mix(
-        weights.detach().contiguous().numpy(), x.detach().numpy(),
-        starts, index, scale, out.numpy(),
+    _run(
+        layer_mix_numba.mix, x, *history.sizes, history.first, weights.contiguous(),
+        x.contiguous(), history.index, history.scale, out,
     )  # fmt: skip
     return out
 
@@ -250,20 +258,25 @@ def _mix_backward(
         return _again(_mix, weights, x, history, grad)
     from pyg_pool.kernels import layer_mix_numba
 
-    grad_weights, grad_x = x.new_zeros(weights.shape), x.new_empty(x.shape)
-    starts, index, scale = _plain(history)
-    layer_mix_numba.mix_backward(
-        weights.detach().contiguous().numpy(), x.detach().numpy(),
-        starts, index, scale, grad.contiguous().numpy(), grad_weights.numpy(),
-        grad_x.numpy(),
+    (grad_weights, total), grad_x = _sums(history), x.new_empty(x.shape)
+    _run(
+        layer_mix_numba.mix_backward, x, *history.sizes, weights.size(0),
+        history.first, weights.contiguous(), x.contiguous(), history.index,
+        history.scale, grad.contiguous(), total, grad_weights, grad_x,
     )  # fmt: skip
     return grad_weights, grad_x
 
 
-def _plain(history: History) -> tuple[Any, ...]:
-    """What the compiled twin takes beside the activations."""
-    starts = torch.tensor(history.starts, device="cpu").numpy()
-    return starts, history.index.numpy(), history.scale.numpy()
+def _sums(history: History) -> tuple[Tensor, Tensor]:
+    """Memory for one number per group and layer, and for the sums behind it."""
+    shape = history.scale.size(0), history.num_layers
+    return history.x.new_empty(shape), torch.empty(shape, dtype=torch.float64)
+
+
+def _run(kernel: Any, like: Tensor, *args: int | Tensor) -> None:
+    """Calls a kernel in the type of a tensor with numbers and addresses."""
+    call = kernel.single if like.dtype == torch.float32 else kernel.double
+    call(*(arg.data_ptr() if isinstance(arg, Tensor) else arg for arg in args))
 
 
 def _again(
