@@ -424,6 +424,7 @@ def copied(ego: int | None, labels: int = 1) -> Callable[[int], tuple[Any, ...]]
         )
         ground = relational.lay_ground(edges, order.values, g.batch_size)
         copies = relational.expand_copies(ground, tuples, ego=ego)
+        assert copies.listed  # edges of whole copies are listed before they are traced
         return g.x, edges, order.values, g.batch_size, copies
 
     return inputs

@@ -85,7 +85,7 @@ def tuple_propagate(
             f"{list(ptr.shape)} and axis={axis}, expected [R, F], [B + 1] and 0 or 1; "
             f"flatten features, and pass the offsets of all graphs."
         )
-    edge_index = check_edges("tuple_propagate", edge_index, None, None)
+    edge_index = check_edges("tuple_propagate", edge_index, None, None).contiguous()
     if reads_values(ptr):
         _check_rows(x, edge_index, ptr)
     if is_traced():

@@ -6,6 +6,8 @@ of different sizes lie one after the other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import Embedding, Linear, Module, ModuleList
@@ -18,6 +20,7 @@ from pyg_pool.relational import (
     ResidualConv,
     residual_mlp,
 )
+from pyg_pool.relational.blocks import copy_groups
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.orders import position_orders
 from pyg_pool.typing import OptTensor
@@ -151,16 +154,17 @@ class IDMPNN(Module):
         h = self.node(x)
         for conv in self.features:
             h = conv(h, edge_index, scale)
-        copied = None if scale is None else scale.index_select(0, copies.edge_id)
-        z = self.label_out(self._label_stream(copies, copied, h)).relu()
+        z = self.label_out(self._label_stream(copies, scale, h)).relu()
         rows = h.index_select(0, copies.pair_node)
         if self.combine == "cat":
             y = torch.cat([rows, z], dim=-1)
         else:
             y = rows + z if self.combine == "add" else rows * z
         y = self.mix(y)
-        for conv in self.joint:
-            y = conv(y, copies.edge_index, copied)
+        groups = copy_groups(copies)
+        joint: Any = self.joint
+        for conv in joint:
+            y = conv.on_groups(y, groups, scale)
         number = len(copies.tuples)
         r = self.copy_out(global_add_pool(y, copies.pair_tuple, number)).relu()
         r = self.pooling.from_copies(r, copies)
@@ -176,11 +180,8 @@ class IDMPNN(Module):
         every = [torch.where(o >= 0, o, number) for o in orders]
         z = self.ids(torch.cat(every)).to(like.dtype)
         count = len(every)
-        shift = torch.arange(count, device=like.device) * size
-        edges = copies.edge_index.repeat(1, count)
-        edges = edges + shift.repeat_interleave(copies.edge_id.numel())
-        if scale is not None:
-            scale = scale.repeat(count, 1)
-        for conv in self.labels:
-            z = conv(z, edges, scale)
+        groups = copy_groups(copies, count)
+        labels: Any = self.labels
+        for conv in labels:
+            z = conv.on_groups(z, groups, scale)
         return z.view(count, size, z.size(1)).mean(0)

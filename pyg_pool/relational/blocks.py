@@ -1,13 +1,18 @@
-"""Cuts labelled copies into blocks that fit into a processor's cache."""
+"""Puts labelled copies together by graph, and into blocks that fit into a cache."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor
 
+from pyg_pool.kernels.copy_sum import CopyGroup
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.gin_stack import Block
 from pyg_pool.relational.copies import Copies
 
-__all__ = ["copy_blocks"]
+__all__ = ["block_groups", "copy_blocks", "copy_groups"]
 
 #: Rows of a block: at width 64 in float32 a quarter of a MiB.
 ROWS = 1024
@@ -81,3 +86,80 @@ def _repeated(ends: Tensor, times: int, size: int) -> Tensor:
     """Ends of the edges of several copies, one after the other."""
     shift = ends.new_tensor(range(times)).mul_(size).repeat_interleave(ends.numel())
     return ends.repeat(times) + shift
+
+
+def copy_groups(copies: Copies, times: int = 1) -> list[CopyGroup]:
+    """Returns which rows are copies of one graph, with the edges of that graph.
+
+    Copies that are cut to balls have edges of their own; all of them are one group.
+
+    Args:
+        copies: The copies.
+        times: How often the table of all pairs is repeated.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import expand_copies, find_tuples, lay_ground
+        >>> from pyg_pool.relational.blocks import copy_groups
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> tuples = find_tuples(path, None, 1, "distinct")
+        >>> group = copy_groups(expand_copies(lay_ground(path, None), tuples))[0]
+        >>> group.count, group.size
+        (3, 3)
+    """
+    if not copies.is_full or is_traced():
+        size = copies.num_pairs
+        edges, ids = copies.listed
+        return [CopyGroup(k * size, 1, size, edges, ids) for k in range(times)]
+    ground, groups, place = copies.ground, [], 0
+    edges = ground.edge_index
+    graph = ground.batch.index_select(0, edges[0])
+    graph, ids = torch.sort(graph, stable=True)
+    local = (edges - ground.start.index_select(0, ground.batch)[edges]).index_select(
+        1, ids
+    )
+    counts = ground.start.new_zeros(copies.tuples.batch_size)
+    number = counts.scatter_add(0, graph, torch.ones_like(graph)).tolist()
+    sizes = ground.start.diff().tolist()
+    drawn = copies.tuples.drawn.tolist()
+    for _ in range(times):
+        first = 0
+        for size, count, length in zip(sizes, drawn, number, strict=True):
+            span = slice(first, first + length)
+            first += length
+            if size * count:
+                groups.append(CopyGroup(place, count, size, local[:, span], ids[span]))
+                place += size * count
+    return groups
+
+
+def block_groups(copies: Copies, rows: int = ROWS) -> list[tuple[int, CopyGroup]]:
+    """A few copies at a time as groups of their own, each with its first row.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import expand_copies, find_tuples, lay_ground
+        >>> from pyg_pool.relational.blocks import block_groups
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> tuples = find_tuples(path, None, 1, "distinct")
+        >>> copies = expand_copies(lay_ground(path, None), tuples)
+        >>> [(row, group.count) for row, group in block_groups(copies, 6)]
+        [(0, 2), (6, 1)]
+    """
+    out = []
+    if copies.is_full:
+        for group in copy_groups(copies):
+            step = max(rows // group.size, 1)
+            for begin in range(0, group.count, step):
+                count = min(step, group.count - begin)
+                part = replace(group, start=0, count=count)
+                out.append((group.start + begin * group.size, part))
+        return out
+    first = 0
+    for block in _listed(copies, rows):
+        last, size = first + block.source.numel(), block.stop - block.start
+        ids = copies.edge_id[first:last]
+        edges = torch.stack([block.source, block.target])
+        out.append((block.start, CopyGroup(0, 1, size, edges, ids)))
+        first = last
+    return out

@@ -23,7 +23,6 @@ def call_base(
     edge_attr: OptTensor,
     batch: Tensor,
     batch_size: int,
-    more: dict[str, Any] | None = None,
 ) -> Tensor:
     """Calls a PyG module with those of the arguments that it takes."""
     names = inspect.signature(base.forward).parameters
@@ -34,7 +33,6 @@ def call_base(
             break
     sizes: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
     given.update({name: value for name, value in sizes.items() if name in names})
-    given.update(more or {})
     out: Tensor = base(x, edge_index, **given)
     return out
 
@@ -45,7 +43,7 @@ def check_chunks(base: Module, chunk_size: int | None, *, training: bool) -> Non
     Raises:
         ValueError: If the copies of the base read each other.
     """
-    if getattr(base, "takes_copies", False) and getattr(base, "mixes_copies", True):
+    if getattr(base, "mixes_copies", False):
         raise ValueError(
             f"RelationalPooling got chunk_size={chunk_size} and a base whose copies "
             f"read each other, expected all copies at once; leave chunk_size out, or "

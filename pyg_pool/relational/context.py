@@ -14,8 +14,12 @@ from torch import Tensor
 from torch.nn import Linear, Module, ModuleDict, ModuleList
 
 from pyg_pool.errors import check_choice
+from pyg_pool.kernels.copy_sum import copy_sum
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.gather_sum import gather_sum
 from pyg_pool.kernels.segment import segment_reduce
+from pyg_pool.kernels.tuple_propagate import tuple_propagate
+from pyg_pool.relational.blocks import copy_groups
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.gin import gin_mlp
 from pyg_pool.relational.neighbours import Lists, join_lists
@@ -92,9 +96,6 @@ class ContextGIN(Module):
         ('root', 'node')
     """
 
-    #: Tells the caller to pass the copies and the graphs' own edges.
-    takes_copies = True
-
     def __init__(
         self,
         in_channels: int,
@@ -130,33 +131,73 @@ class ContextGIN(Module):
             if module is not self and draw is not None:
                 draw()
 
-    def forward(
+    def forward(self, x: Tensor, copies: Copies, edge_attr: OptTensor = None) -> Tensor:
+        """Returns the rows of the last layer.
+
+        Args:
+            x: ``[P, F]`` rows of the copies.
+            copies: The copies.
+            edge_attr: ``[E, D]`` attributes of the edges of the graphs.
+        """
+        return self.on_copies(x, copies, edge_attr)
+
+    def on_copies(
         self,
         x: Tensor,
-        edge_index: Tensor,
+        copies: Copies,
         edge_attr: OptTensor = None,
         *,
-        copies: Copies,
-        graph_edges: Tensor,
+        listed: bool = False,
     ) -> Tensor:
-        """Returns the rows of the last layer."""
-        between = None
-        if "across" in self.context:
-            between = edges_between_roots(copies, graph_edges)
+        """The same; ``listed`` writes down all messages, as it must for balls.
+
+        With a whole copy for every node the row of a pair follows from the nodes'
+        numbers, so that edges between copies need no list.
+        """
+        is_square = not (listed or is_traced()) and is_square_table(copies)
+        ground, between, groups = copies.ground, None, []
+        has_edges = self.edge_channels > 0 and edge_attr is not None
+        if not is_square or has_edges:
+            groups = copy_groups(copies)
+        if "across" in self.context and not is_square:
+            between = edges_between_roots(copies, ground.edge_index)
         for layer, mlp in enumerate(self.mlps):
-            if self.edge_channels and edge_attr is not None:
-                edge: Tensor = self.edges[layer](edge_attr)
-                rows = (x.index_select(0, edge_index[0]) + edge).relu()
-                total = x.index_add(0, edge_index[1], rows)
+            if has_edges:
+                edge = self.edges[layer](edge_attr)
+                total = copy_sum(x, groups, edge=edge, own=True)
+            elif is_square:
+                total = x + tuple_propagate(x, ground.edge_index, ground.start)
             else:
-                total = gather_sum(x, edge_index, x.size(0), own=True)
+                total = copy_sum(x, groups, own=True)
             out = mlp(total)
             terms: Any = self.terms[layer]
             for word in self.context:
-                linear = terms[word]
-                out = out + linear(_context(word, x, copies, between))
+                if word == "across" and is_square:
+                    edges = ground.edge_index
+                    term = tuple_propagate(x, edges, ground.start, axis=0)
+                else:
+                    term = _context(word, x, copies, between)
+                out = out + terms[word](term)
             x = out.relu()
         return x
+
+
+def is_square_table(copies: Copies) -> bool:
+    """Whether each node is the only label of one whole copy, in order.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import expand_copies, find_tuples, lay_ground
+        >>> from pyg_pool.relational.context import is_square_table
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> tuples = find_tuples(path, None, 1, "distinct")
+        >>> is_square_table(expand_copies(lay_ground(path, None), tuples))
+        True
+    """
+    roots = copies.tuples.index
+    if not copies.is_full or roots.size(1) != 1 or len(roots) != copies.num_nodes:
+        return False
+    return torch.equal(roots[:, 0], torch.arange(len(roots), device=roots.device))
 
 
 def _context(word: str, x: Tensor, copies: Copies, between: OptTensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,8 +11,7 @@ from torch.nn import Module
 from torch.utils.checkpoint import checkpoint
 
 from pyg_pool.errors import check_batch, check_choice, check_features
-from pyg_pool.relational.blocks import copy_blocks
-from pyg_pool.relational.calls import call_base, check_chunks
+from pyg_pool.relational.calls import check_chunks
 from pyg_pool.relational.copies import (
     Copies,
     edge_deletions,
@@ -22,8 +20,8 @@ from pyg_pool.relational.copies import (
 )
 from pyg_pool.relational.cost import check_cost, estimate_cost
 from pyg_pool.relational.domains import Domain
-from pyg_pool.relational.gin import CopyGIN
 from pyg_pool.relational.labels import label_features, label_width
+from pyg_pool.relational.layouts import LAYOUTS, run_copies
 from pyg_pool.relational.merge import merge_over_tuples
 from pyg_pool.relational.orders import reordered
 from pyg_pool.relational.pooling import CopyPooling, Pool
@@ -69,6 +67,9 @@ class RelationalPooling(Module):
         sample_in_eval: Draw in evaluation too.
         chunk_size: Tuples at a time, recomputed in the backward pass.
         memory_limit: Bytes that may be needed; ``None`` for 80 % of what is free.
+        layout: ``"listed"`` lists the edges of each copy, ``"shared"`` sends messages
+            of whole copies along the edges of their graph, ``"auto"`` shares where
+            copies are large and the base can, which a trial on a small graph tells.
 
     Shapes:
         x: ``[N, F]``; edge_index: ``[2, E]``; batch: ``[N]`` ascending; returns
@@ -119,9 +120,11 @@ class RelationalPooling(Module):
         sample_in_eval: bool = False,
         chunk_size: int | None = None,
         memory_limit: int | None = None,
+        layout: str = "auto",
     ) -> None:
         super().__init__()
         check_choice("RelationalPooling", "policy", policy, POLICIES)
+        check_choice("RelationalPooling", "layout", layout, LAYOUTS)
         Domain.parse(domain)
         if policy != "mark":
             encoding = "none"
@@ -141,6 +144,8 @@ class RelationalPooling(Module):
             middle=middle,
         )
         self.perm_pool = Pool(perm_pool)
+        self.layout = layout
+        self._can_share: dict[bool, bool] = {}
 
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
@@ -173,7 +178,7 @@ class RelationalPooling(Module):
         ).to(x.dtype)
         number = len(copies.tuples)
         if self.chunk_size is None or number <= self.chunk_size:
-            state = self._states(x, label, edge_attr, copies, edge_index)
+            state = self._states(x, label, edge_attr, copies)
             return self.pooling(state, copies, batch)
         check_chunks(self.base, self.chunk_size, training=self.training)
         return self._in_chunks(x, label, edge_attr, copies, batch)
@@ -221,38 +226,21 @@ class RelationalPooling(Module):
         label: Tensor,
         edge_attr: OptTensor,
         copies: Copies,
-        graph_edges: OptTensor = None,
     ) -> Tensor:
         """What the base makes of each pair, ``[P, D]``."""
         rows = x.index_select(0, copies.pair_node)
-        number, size = len(copies.tuples), copies.num_pairs
-        orders = list(itertools.permutations(range(self.l))) if self.perms else []
-        is_single = len(orders) < 2 or not self.ordered
-        if is_single:
-            rows = torch.cat([rows, label], dim=-1)
-            if isinstance(self.base, CopyGIN) and self.base.fits_blocks(
-                rows, edge_attr
-            ):
-                return self.base.on_blocks(rows, copy_blocks(copies))
-        attr = None if edge_attr is None else edge_attr.index_select(0, copies.edge_id)
-        if is_single:
-            more = None
-            if getattr(self.base, "takes_copies", False):
-                more = {"copies": copies, "graph_edges": graph_edges}
-            index, owner = copies.edge_index, copies.pair_tuple
-            return call_base(self.base, rows, index, attr, owner, number, more)
-        every = [torch.cat([rows, each], -1) for each in reordered(label, copies)]
-        shifts = torch.arange(len(orders), device=x.device)
-        edges = copies.edge_index.repeat(1, len(orders))
-        edges = edges + size * shifts.repeat_interleave(copies.edge_id.numel())
-        owner = copies.pair_tuple.repeat(len(orders))
-        owner = owner + number * shifts.repeat_interleave(size)
-        if attr is not None:
-            attr = attr.repeat(len(orders), *[1] * (attr.dim() - 1))
-        total = number * len(orders)
-        out = call_base(self.base, torch.cat(every), edges, attr, owner, total)
-        place = torch.arange(size, device=x.device).repeat(len(orders))
-        return self.perm_pool(out, place, size)
+        labels = [label]
+        if self.perms and self.ordered:
+            labels = reordered(label, copies)
+        every = torch.cat([torch.cat([rows, each], dim=-1) for each in labels])
+        options: dict[str, Any] = {"times": len(labels), "layout": self.layout}
+        out = run_copies(
+            self.base, every, copies, edge_attr, known=self._can_share, **options
+        )
+        if len(labels) == 1:
+            return out
+        place = torch.arange(rows.size(0), device=x.device).repeat(len(labels))
+        return self.perm_pool(out, place, rows.size(0))
 
     def _in_chunks(
         self,

@@ -56,7 +56,10 @@ class Copies:
 
     @cached_property
     def listed(self) -> tuple[Tensor, Tensor]:
-        """All edges; those of whole copies are listed when they are asked for."""
+        """All edges; those of whole copies are listed when they are first asked for.
+
+        Ask for them before ``torch.compile`` traces a network on whole copies.
+        """
         if self.kept is not None:
             return self.kept
         return _whole_edges(self.ground, self.tuples, self.pair_ptr)

@@ -18,8 +18,11 @@ from torch.nn import (
 )
 
 from pyg_pool.errors import check_choice
-from pyg_pool.kernels.gather_sum import gather_sum
+from pyg_pool.kernels.copy_sum import CopyGroup, copy_sum
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.gin_stack import Block, fits_gin_stack, gin_stack
+from pyg_pool.relational.blocks import block_groups, copy_blocks, copy_groups
+from pyg_pool.relational.copies import Copies
 from pyg_pool.typing import OptTensor
 
 __all__ = ["CopyGIN", "ResidualConv", "residual_mlp"]
@@ -69,14 +72,14 @@ class ResidualConv(Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, scale: OptTensor = None) -> Tensor:
         """Returns rows of the same shape."""
-        if scale is None:
-            total = gather_sum(x, edge_index, x.size(0))
-        else:
-            rows = x.index_select(0, edge_index[0]) * scale
-            wide = torch.promote_types(x.dtype, torch.float32)
-            total = torch.zeros(x.shape, dtype=wide, device=x.device)
-            total = total.index_add(0, edge_index[1], rows.to(wide)).to(x.dtype)
-        out: Tensor = x + self.mlp(total)
+        ids = torch.arange(edge_index.size(1), device=x.device)
+        return self.on_groups(x, [CopyGroup(0, 1, x.size(0), edge_index, ids)], scale)
+
+    def on_groups(
+        self, x: Tensor, groups: Sequence[CopyGroup], scale: OptTensor = None
+    ) -> Tensor:
+        """The same on copies of graphs; the scales are those of the graphs' edges."""
+        out: Tensor = x + self.mlp(copy_sum(x, groups, weight=scale))
         return out
 
 
@@ -143,15 +146,41 @@ class CopyGIN(Module):
         self, x: Tensor, edge_index: Tensor, edge_attr: OptTensor = None
     ) -> Tensor:
         """Returns the rows of the last layer."""
+        ids = torch.arange(edge_index.size(1), device=x.device)
+        group = CopyGroup(0, 1, x.size(0), edge_index, ids)
+        return self._on_groups(x, [group], edge_attr)
+
+    def _on_groups(
+        self, x: Tensor, groups: Sequence[CopyGroup], edge_attr: OptTensor
+    ) -> Tensor:
+        """The layers, with the attributes of the graphs' own edges."""
+        has_edges = self.edge_channels > 0 and edge_attr is not None
         for layer, mlp in enumerate(self.mlps):
-            if self.edge_channels and edge_attr is not None:
-                edge = self.edges[layer](edge_attr)
-                rows = (x.index_select(0, edge_index[0]) + edge).relu()
-                total = x.index_add(0, edge_index[1], rows)
-            else:
-                total = gather_sum(x, edge_index, x.size(0), own=True)
-            x = mlp(total).relu()
+            edge = self.edges[layer](edge_attr) if has_edges else None
+            x = mlp(copy_sum(x, groups, edge=edge, own=True)).relu()
         return x
+
+    def on_copies(self, x: Tensor, copies: Copies, edge_attr: OptTensor) -> Tensor:
+        """The same on labelled copies, in the order that is fastest there.
+
+        In training all copies take one layer after the other, block by block; where
+        nothing has to be kept, each block of copies takes all layers at once.
+
+        Args:
+            x: ``[P, F]`` rows of the copies.
+            copies: The copies.
+            edge_attr: ``[E, D]`` attributes of the edges of the graphs.
+        """
+        if self.fits_blocks(x, edge_attr):
+            return self.on_blocks(x, copy_blocks(copies))
+        is_apart = not torch.is_grad_enabled() and not is_traced()
+        if not is_apart or (self.training and self.norm == "batch"):
+            return self._on_groups(x, copy_groups(copies), edge_attr)
+        done: list[Tensor] = []
+        for start, group in block_groups(copies):
+            rows = x[start : start + group.size * group.count]
+            done.append(self._on_groups(rows, [group], edge_attr))
+        return torch.cat(done) if done else self._on_groups(x, [], edge_attr)
 
     def fits_blocks(self, x: Tensor, edge_attr: OptTensor) -> bool:
         """Whether :meth:`on_blocks` can run: batch norm in training on the CPU."""

@@ -12,7 +12,12 @@ from pyg_pool.relational import (
     find_tuples,
     lay_ground,
 )
-from pyg_pool.relational.context import CONTEXTS, _context, edges_between_roots
+from pyg_pool.relational.context import (
+    CONTEXTS,
+    _context,
+    edges_between_roots,
+    is_square_table,
+)
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3], [1, 0, 2, 1, 2]])
 
@@ -65,3 +70,52 @@ def test_equivariance_and_edge_features() -> None:
     torch.testing.assert_close(model(x[order], place[EDGES], attr), out[order])
     base.reset_parameters()
     assert not torch.allclose(model(x, EDGES, attr), out)
+
+
+@pytest.mark.parametrize("edge_channels", [0, 2])
+def test_whole_copies_need_no_listed_edges(edge_channels: int, backend: str) -> None:
+    torch.manual_seed(6)
+    base = ContextGIN(3, 4, 2, CONTEXTS, edge_channels=edge_channels)
+    model = RelationalPooling(base, 1).double()
+    state = {key: value.clone() for key, value in model.state_dict().items()}
+    x = torch.randn(9, 2, dtype=torch.float64)
+    # The second graph begins at 5, the third has neither edges nor a second node.
+    edges = torch.cat([EDGES, EDGES[:, :3] + 5], dim=1)
+    batch = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1, 2])
+    attr = torch.randn(8, 2, dtype=torch.float64) if edge_channels else None
+    found = []
+    for layout in ("listed", "auto"):
+        model.load_state_dict(state)
+        model.layout = layout
+        out = model(x, edges, attr, batch=batch)
+        grads = torch.autograd.grad(out.square().sum(), list(model.parameters()))
+        found.append([out.detach(), *grads])
+    for one, two in zip(*found, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_the_rows_of_whole_copies_follow_from_the_nodes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = []
+    monkeypatch.setattr(
+        "pyg_pool.relational.context.edges_between_roots",
+        lambda *_: seen.append("between"),
+    )
+    monkeypatch.setattr(
+        "pyg_pool.relational.copies._whole_edges", lambda *_: seen.append("edges")
+    )
+    model = RelationalPooling(ContextGIN(3, 4, 2, CONTEXTS), 1)
+    model(torch.ones(4, 2), EDGES)
+    assert seen == []
+
+
+def test_square_tables() -> None:
+    ground = lay_ground(EDGES, None)
+    every = find_tuples(EDGES, None, 1, "distinct")
+    assert is_square_table(expand_copies(ground, every))
+    assert not is_square_table(expand_copies(ground, every, ego=1))
+    pairs = find_tuples(EDGES, None, 2, "distinct")
+    assert not is_square_table(expand_copies(ground, pairs))
+    some = find_tuples(EDGES, None, 1, "distinct", num_samples=2)
+    assert not is_square_table(expand_copies(ground, some))
