@@ -201,7 +201,11 @@ def list_names(
         Kind | None, typer.Argument(help="Only these; all where left out.")
     ] = None,
 ) -> None:
-    """Name every operator, readout, model and data set, with one line on each."""
+    """Name every operator, readout, model and data set, with one line on each.
+
+    Operators that 'pyg-pool train graph' takes are marked; the others are for meshes
+    or undo a pooling.
+    """
     from pyg_pool import train as room
 
     datasets = {each.name: each.description for each in room.list_datasets()}
@@ -214,7 +218,10 @@ def list_names(
     for each, rows in tables.items():
         if kind in (None, each):
             title = "data sets" if each is Kind.datasets else each.value
-            console.print_rows(title.capitalize(), rows)
+            marks = dict.fromkeys(room.list_pools(), "train graph --pool")
+            console.print_rows(
+                title.capitalize(), rows, marks if each is Kind.operators else None
+            )
 
 
 @app.command()

@@ -82,12 +82,17 @@ def check_picture(option: str, path: Path) -> bool:
     return is_page
 
 
-def print_rows(title: str, rows: dict[str, str]) -> None:
-    """Print names and descriptions in two columns."""
+def print_rows(
+    title: str, rows: dict[str, str], marks: dict[str, str] | None = None
+) -> None:
+    """Print names and descriptions in two columns, with marks of some in a third."""
     out_console.print(f"[bold]{title}[/bold]")
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
+    if marks is not None:
+        grid.add_column(no_wrap=True)
     for name, text in rows.items():
-        grid.add_row(f"  {escape(name)}", escape(text))
+        mark = [] if marks is None else [escape(marks.get(name, ""))]
+        grid.add_row(f"  {escape(name)}", escape(text), *mark)
     out_console.print(grid)

@@ -2,12 +2,14 @@
 
 The kernel never holds a matrix of weights. It takes one factor for all of its inner
 products, so a block of groups with equal factors is a call; where the factor is
-above 1, products may be too large for it and :mod:`attention_native` takes over.
+above 1, products may be too large for it and :mod:`attention_native` takes over, as
+it does where this version of torch lacks the kernel, which is none of its public ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,13 +28,28 @@ __all__ = ["flash_backward", "flash_blocks", "flash_forward", "takes_flash"]
 Parts = Sequence[Tensor]
 
 NAME = "_scaled_dot_product_flash_attention_for_cpu"
-FORWARD: Any = getattr(torch.ops.aten, NAME, None)
-BACKWARD: Any = getattr(torch.ops.aten, f"{NAME}_backward", None)
+NEEDED = {"attn_mask", "scale"}
+
+
+def find_kernel(name: str) -> Any:
+    """The private operation of torch of that name, ``None`` where it is not known."""
+    found: Any = getattr(torch.ops.aten, name, None)
+    if found is None or not hasattr(found, "default"):
+        return None
+    takes = {each.name for each in found.default._schema.arguments}
+    return found.default if takes >= NEEDED else None
+
+
+@cache
+def kernel_pair() -> tuple[Any, Any] | None:
+    """The kernel and its gradient, ``None`` where one of them is not there."""
+    forward, backward = find_kernel(NAME), find_kernel(f"{NAME}_backward")
+    return None if forward is None or backward is None else (forward, backward)
 
 
 def takes_flash(q: Tensor, groups: AttentionGroups) -> bool:
     """Whether torch's kernel can take these rows; ``native`` is the reference."""
-    if FORWARD is None or is_vectorised() or current_backend() == "native":
+    if kernel_pair() is None or is_vectorised() or current_backend() == "native":
         return False
     is_wide = q.dtype in (torch.float32, torch.float64)
     return is_wide and q.device.type == "cpu" and groups.dropout == 0.0
@@ -58,15 +75,16 @@ def flash_forward(
         blocks: What :func:`flash_blocks` makes of them.
     """
     q, k, v = _split(parts)
+    kernel, _ = kernel_pair() or (None, None)
     out, kept = q.new_zeros(q.shape), []
     for block in blocks:
         scale = float(groups.factor[block.groups[0]])
-        if not scale <= 1.0:
+        if kernel is None or not scale <= 1.0:
             out += native_forward(q, k, v, groups, [block])
             kept.append(q.new_zeros(0))
             continue
         ours, keys, values = _taken(parts, block, groups.heads)
-        found, total = FORWARD(
+        found, total = kernel(
             ours, keys, values, 0.0, False, attn_mask=_mask(block, q), scale=scale
         )
         _write(out, block.query, block.query_span, found)
@@ -83,11 +101,12 @@ def flash_backward(
     blocks: list[AttentionBlock],
 ) -> list[Tensor]:
     """Gradients of the parts."""
+    _, kernel = kernel_pair() or (None, None)
     into = [torch.zeros_like(part) for part in parts]
     places = _split(into)
     for block, total in zip(blocks, kept, strict=True):
         scale = float(groups.factor[block.groups[0]])
-        if not scale <= 1.0:
+        if kernel is None or not scale <= 1.0:
             q, k, v = _split(parts)
             found = native_backward(q, k, v, grad, groups, [block])
             for place, part in zip(places, found, strict=True):
@@ -99,7 +118,7 @@ def flash_backward(
         if block.query_span is None:
             # A row that pads is that of a node, whose gradient must count once.
             up = up * block.query_here[:, None, :, None].to(up.dtype)
-        slopes = BACKWARD(
+        slopes = kernel(
             up, ours, keys, values, result, total, 0.0, False,
             attn_mask=_mask(block, grad), scale=scale,
         )  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from pyg_pool.cli import main
-from pyg_pool.train import GraphJob, TrainConfig
+from pyg_pool.train import GraphJob, TrainConfig, list_pools
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,6 +122,16 @@ def test_list_names_everything(cli: Any) -> None:
         "Models",
         "Data sets",
     ]
+
+
+def test_list_marks_what_training_takes(cli: Any, tmp_path: Path) -> None:
+    lines = cli("list", "operators").out.splitlines()[1:]
+    names = {line.split()[0]: "train graph --pool" in line for line in lines}
+    assert {name for name, mark in names.items() if mark} == set(list_pools())
+    assert not all(names.values())
+    for name in ("primal_dual", "gunpool"):
+        assert not names[name]
+        assert cli("train", "graph", "--out", str(tmp_path), "--pool", name).code == 2
 
 
 def test_list_of_one_kind(cli: Any) -> None:

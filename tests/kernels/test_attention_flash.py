@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from pyg_pool.kernels import use_backend
+from pyg_pool.kernels import attention_flash, use_backend
 from pyg_pool.kernels.attention_blocks import LARGE
 from pyg_pool.kernels.attention_flash import (
     flash_backward,
@@ -20,6 +20,7 @@ from pyg_pool.kernels.attention_native import (
     native_backward,
     native_forward,
 )
+from pyg_pool.kernels.group_attention import self_attention
 
 SIZES = torch.tensor([3, LARGE + 9, 0, 1, 20, LARGE + 40])
 
@@ -62,3 +63,37 @@ def test_who_takes_it() -> None:
     assert not takes_flash(x, dropped)
     with use_backend("native"):
         assert not takes_flash(x, given)
+
+
+@pytest.mark.parametrize("missing", ["", "_backward"])
+def test_torch_without_the_kernel(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = torch.repeat_interleave(torch.arange(6), SIZES)
+    given = AttentionGroups(index, index, 6, torch.full((6,), 0.3).double(), 2)
+    qkv = torch.randn(len(index), 12).double().requires_grad_()
+
+    def results() -> list[torch.Tensor]:
+        out = self_attention(qkv, given)
+        return [out, *torch.autograd.grad((out * out.detach()).sum(), qkv)]
+
+    assert takes_flash(qkv, given)
+    wanted, find = results(), attention_flash.find_kernel
+    gone = f"{attention_flash.NAME}{missing}"
+    monkeypatch.setattr(
+        attention_flash, "find_kernel", lambda n: None if n == gone else find(n)
+    )
+    attention_flash.kernel_pair.cache_clear()
+    try:
+        assert not takes_flash(qkv, given)
+        for found, each in zip(results(), wanted, strict=True):
+            assert_close(found, each)
+    finally:
+        monkeypatch.undo()
+        attention_flash.kernel_pair.cache_clear()
+
+
+def test_kernels_of_another_form_are_not_taken() -> None:
+    assert attention_flash.find_kernel("no_such_kernel") is None
+    assert attention_flash.find_kernel("mm") is None
+    assert attention_flash.find_kernel(attention_flash.NAME) is not None
