@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,6 +73,17 @@ def coarsen(
     max_cluster_mass: Annotated[
         float | None, typer.Option(help="Largest share of the mass of a cluster.")
     ] = None,
+    must_link: Annotated[
+        Path | None,
+        typer.Option(help="File of groups that share a cluster, one group a line."),
+    ] = None,
+    never_merge: Annotated[
+        Path | None,
+        typer.Option(help="File of groups of which no two nodes share a cluster."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="File of nodes that stay alone.")
+    ] = None,
     eigenvalues: Annotated[
         int, typer.Option(min=0, help="Eigenvalues to compare in the report; 0: none.")
     ] = 0,
@@ -81,6 +93,15 @@ def coarsen(
     columns: Annotated[
         str | None, typer.Option(help="Column names: source,target[,weight].")
     ] = None,
+    weighted: Annotated[
+        bool | None,
+        typer.Option(
+            "--weighted/--unweighted", help="By default as the file is written."
+        ),
+    ] = None,
+    duplicates: Annotated[
+        str, typer.Option(help="Equal edges: sum, max, first or error.")
+    ] = "sum",
     write: Annotated[
         str, typer.Option(help="Coarse graph as npz, pt, metis, parquet, mtx (commas).")
     ] = "npz",
@@ -112,18 +133,25 @@ def coarsen(
             return
         from pyg_pool.coarsen import coarsen as run
         from pyg_pool.coarsen import read_graph
+        from pyg_pool.coarsen.constraints import read_groups
         from pyg_pool.coarsen.estimate import estimate
         from pyg_pool.coarsen.write import check_formats, check_free
 
         formats = tuple(word.strip() for word in write.split(",") if word.strip())
         check_formats("write", formats)
         check_free(out, overwrite)
-        console.err_console.print(f"{escape(str(graph))}: {estimate(graph)}")
+        reading: dict[str, Any] = {"format": format, "duplicates": duplicates}
+        needs = estimate(graph, reading["format"])
+        console.err_console.print(f"{escape(str(graph))}: {needs}")
         if dry_run:
             return
         names = None if columns is None else tuple(columns.split(","))
-        source = read_graph(graph, format=format, columns=names)  # type: ignore[arg-type]
+        source = read_graph(graph, columns=names, weighted=weighted, **reading)
         options: dict[str, Any] = {"method": method, "kernel": kernel.value}
+        for name, file in (("must_link", must_link), ("never_merge", never_merge)):
+            options[name] = None if file is None else read_groups(file, source)
+        if keep is not None:
+            options["keep"] = list(chain(*read_groups(keep, source)))
         out.parent.mkdir(parents=True, exist_ok=True)
         rest = out.with_name(f"{out.name}.interrupted.npz")
         with _stops_kindly(rest):

@@ -91,9 +91,10 @@ def coarsen(
             exactly.
         levels: Number of levels; each is the coarsening of the one before.
         edge_weight: Weights beside an ``edge_index``; all ``>= 0``, 0 for no edge.
-        size: Number of nodes, where isolated nodes come last.
+        size: Number of nodes beside it, where isolated nodes come last.
         symmetrize: For edges of one direction: ``"error"``, or ``"sum"``, ``"max"`` or
-            ``"mean"`` of both directions; symmetric edges stay as they are.
+            ``"mean"`` of both directions; symmetric edges stay as they are. Files are
+            read as undirected.
         duplicates: For equal edges: ``"sum"``, ``"max"``, ``"first"`` or ``"error"``.
         must_link: Groups of nodes that share a cluster.
         never_merge: Groups of nodes of which no two share a cluster.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pyg_pool.coarsen.edge_text import COMMENTS, split_fields
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.group import ANCHOR, FREE, KEPT, Limits
 from pyg_pool.coarsen.labels import compact
 from pyg_pool.coarsen.state import State
 
-__all__ = ["Constraints"]
+__all__ = ["Constraints", "read_groups"]
 
 Array = NDArray[Any]
 Groups = Sequence[Sequence[int]]
@@ -136,3 +138,57 @@ def _linked(groups: list[Array], size: int) -> Array:
     links = coo_matrix((np.ones(row.size), (row, col)), (size, size))
     label = compact(connected_components(links, directed=False)[1])
     return label.astype(np.int32 if size < 2**31 else np.int64)
+
+
+def read_groups(path: Path, graph: Graph) -> list[list[int]]:
+    """Groups of nodes from a text file: one group a line, nodes by their own names.
+
+    Args:
+        path: The file; names stand between spaces, commas, tabs or semicolons.
+        graph: The graph that they are nodes of.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If a name is that of no node.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"read_groups got {str(path)!r}, expected an existing file with one group "
+            f"of nodes a line; check the path."
+        )
+    lines = [line for line in path.read_bytes().splitlines() if line.strip()]
+    plain = [line for line in lines if not line.lstrip().startswith(COMMENTS)]
+    names = [
+        [field.decode("utf-8", "replace") for field in split_fields(line) if field]
+        for line in plain
+    ]
+    flat = _places([name for group in names for name in group], graph, path)
+    ends = np.cumsum([len(group) for group in names])
+    return [part.tolist() for part in np.split(flat, ends[:-1])] if names else []
+
+
+def _places(names: list[str], graph: Graph, path: Path) -> Array:
+    """Numbers of nodes by their names, which ascend in a graph from a file."""
+    known = np.arange(graph.num_nodes) if graph.ids is None else np.asarray(graph.ids)
+    found: Array = np.array(names, dtype=str)
+    if known.dtype.kind in "iu":
+        whole = np.array([_is_id(name) for name in names], dtype=bool)
+        numbers = (int(n) if w else -1 for n, w in zip(names, whole, strict=True))
+        found = np.array(list(numbers), dtype=np.int64)
+    else:
+        whole = np.ones(found.size, dtype=bool)
+    place = np.searchsorted(known, found)
+    inside = whole & (place < known.size)
+    inside[inside] = known[place[inside]] == found[inside]
+    if not inside.all():
+        raise ValueError(
+            f"{path} names the node {names[int(np.argmin(inside))]!r}, expected nodes "
+            f"of the graph, such as {known[:1].tolist()}; mend or remove it."
+        )
+    return place
+
+
+def _is_id(name: str) -> bool:
+    """Whether a word is a number of 64 bits."""
+    digits = name.removeprefix("-")
+    return digits.isdecimal() and len(digits) < 20 and abs(int(name)) < 2**63

@@ -38,9 +38,9 @@ def as_graph(
 
     Args:
         graph: What the caller gave.
-        edge_weight: ``[E]`` weights, beside an ``edge_index``.
-        size: Number of nodes, where isolated nodes come last.
-        symmetrize: See :func:`coarsen`.
+        edge_weight: ``[E]`` weights, beside an ``edge_index`` or a ``Data``.
+        size: Number of nodes, beside one of these, where isolated nodes come last.
+        symmetrize: See :func:`coarsen`; edges of files are undirected.
         duplicates: See :func:`coarsen`.
         threads: Threads that check the rows of a matrix; one if left out.
 
@@ -49,10 +49,12 @@ def as_graph(
         ValueError: If shapes, ids or weights do not fit.
     """
     if isinstance(graph, Graph):
+        _unused("a Graph", edge_weight=edge_weight, size=size)
         return graph
     if isinstance(graph, (str, os.PathLike)):
         from pyg_pool.coarsen.read import read_graph
 
+        _unused("a file", edge_weight=edge_weight, size=size)
         return read_graph(graph, duplicates=duplicates)
     if isinstance(graph, Data):
         weight = graph.edge_weight if edge_weight is None else edge_weight
@@ -69,6 +71,7 @@ def as_graph(
         return as_graph(edges, weight, nodes, symmetrize, duplicates)
     how: Any = {"symmetrize": symmetrize, "duplicates": duplicates}
     if hasattr(graph, "tocsr"):
+        _unused("a matrix", edge_weight=edge_weight, size=size)
         rows = graph.tocsr()
         if rows.shape[0] != rows.shape[1]:
             raise ValueError(
@@ -87,6 +90,16 @@ def as_graph(
         f"coarsen got a graph of type {type(graph).__name__}, expected edge_index "
         f"[2, E], a PyG Data, a SciPy sparse matrix or a path; convert it to one."
     )
+
+
+def _unused(kind: str, **options: Any) -> None:
+    """Raises where an option is given that this kind of graph has in itself."""
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(
+                f"coarsen got {name} beside {kind}, expected it beside edge_index or a "
+                f"PyG Data only, as {kind} holds it already; leave it out."
+            )
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
+from scipy.io import mmread
 from typer.testing import CliRunner
 
 from pyg_pool.cli.app import app
@@ -52,6 +56,101 @@ def test_dry_run_writes_nothing(path: Path) -> None:
     code, text = call(path, "-o", path.parent / "out", "--ratio", 0.2, "--dry-run")
     assert code == 0
     assert "GB of memory" in text
+    assert not (path.parent / "out").exists()
+
+
+def test_dry_run_takes_patterns_and_formats(path: Path) -> None:
+    plain = path.rename(path.with_suffix(".unknown"))
+    out = ("-o", path.parent / "out", "--ratio", 0.2, "--dry-run")
+    assert call(plain, *out)[0] == 2
+    assert call(plain, *out, "--format", "edges")[0] == 0
+    table = {"src": np.arange(50), "dst": np.arange(50) + 1}
+    parquet.write_table(pyarrow.table(table), path.parent / "a.parquet")
+    code, text = call(path.parent / "*.parquet", *out)
+    assert (code, "about 50 edges" in " ".join(text.split())) == (0, True)
+
+
+def test_wishes_by_the_names_of_the_file(path: Path) -> None:
+    groups = {
+        "keep": "7\n9 11\n",
+        "must-link": "5,304\n6,300\n",
+        "never-merge": "8 10\n",
+    }
+    words: list[object] = []
+    for name, text in groups.items():
+        (path.parent / name).write_text(text)
+        words += [f"--{name}", path.parent / name]
+    code, text = call(path, "-o", path.parent / "out", "--ratio", 0.2, *words)
+    assert code == 0, text
+    table = parquet.read_table(path.parent / "out" / "clusters.parquet").to_pydict()
+    cluster = dict(zip(table["node"], table["cluster"], strict=True))
+    assert cluster[5] == cluster[304]
+    assert cluster[6] == cluster[300]
+    assert cluster[8] != cluster[10]
+    sizes = np.bincount(table["cluster"])
+    assert [sizes[cluster[node]] for node in (7, 9, 11)] == [1, 1, 1]
+    (path.parent / "keep").write_text("4\n")
+    code, text = call(path, "-o", path.parent / "b", "--ratio", 0.2, *words)
+    assert (code, "names the node '4'" in " ".join(text.split())) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["a.gr", "a.mtx", "a.graph"])
+def test_original_numbers_come_back_once(name: str, tmp_path: Path) -> None:
+    ring = [(i, i % 12 + 1) for i in range(1, 13)]
+    ends = "".join(f"{i} {j}\n" for i, j in ring)
+    near = "".join(f"{(i - 2) % 12 + 1} {i % 12 + 1}\n" for i in range(1, 13))
+    head = "%%MatrixMarket matrix coordinate pattern symmetric\n14 14 12\n"
+    texts = {
+        "a.gr": f"p tw 14 12\n{ends}",
+        "a.mtx": head + ends,
+        "a.graph": f"14 12\n{near}\n\n",
+    }
+    (tmp_path / name).write_text(texts[name])
+    out, labels = tmp_path / "out", tmp_path / "labels.parquet"
+    assert call(tmp_path / name, "-o", out, "--num-clusters", 5)[0] == 0
+    nodes = parquet.read_table(out / "clusters.parquet")["node"].to_pylist()
+    assert nodes == list(range(1, 15))
+    assert json.loads((out / "manifest.json").read_text())["input"]["isolated"] == 2
+    np.save(tmp_path / "part.npy", np.arange(5) % 2)
+    assert call(out, "-o", labels, "--lift", tmp_path / "part.npy")[0] == 0
+    assert parquet.read_table(labels)["node"].to_pylist() == list(range(1, 15))
+
+
+def test_weights_and_duplicates(path: Path) -> None:
+    path.write_text("1 2 5\n1 2 5\n2 3 5\n")
+    for words, weights in (
+        ((), [10, 5]),
+        (("--duplicates", "max"), [5, 5]),
+        (("--unweighted", "--duplicates", "first"), [1, 1]),
+    ):
+        out = path.parent / "out"
+        given = ("-o", out, "--ratio", 1, "--overwrite", "--write", "mtx", *words)
+        code, text = call(path, *given)
+        assert code == 0, text
+        rows = mmread(out / "coarse.mtx").toarray()
+        assert [rows[0, 1], rows[1, 2]] == weights
+
+
+def test_interrupt_keeps_the_last_level(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyg_pool.coarsen import multilevel
+
+    plain, calls = multilevel.group, []
+
+    def stops(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return plain(*args)
+
+    monkeypatch.setattr(multilevel, "group", stops)
+    code, text = call(path, "-o", path.parent / "out", "--num-clusters", 5)
+    assert code == 130
+    assert "last finished level" in " ".join(text.split())
+    kept = Coarsening.load(path.parent / "out.interrupted.npz")
+    assert 5 < kept.num_clusters < 300
+    assert kept.ids.tolist() == list(range(5, 305))
     assert not (path.parent / "out").exists()
 
 

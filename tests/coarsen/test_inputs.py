@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from torch_geometric.data import Data
 
 from pyg_pool.coarsen.inputs import as_graph, target_sizes
@@ -30,6 +31,17 @@ def test_half_precision_weights_become_single() -> None:
 def test_path_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("0 1\n1 2\n")
     assert as_graph(tmp_path / "a.txt").num_edges == 2
+
+
+def test_options_that_a_graph_holds_already(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n1 2\n")
+    matrix = csr_matrix((2, 2))
+    for kind in (tmp_path / "a.txt", matrix, as_graph(matrix)):
+        with pytest.raises(ValueError, match="got size beside"):
+            as_graph(kind, size=7)
+        with pytest.raises(ValueError, match="got edge_weight beside"):
+            as_graph(kind, torch.ones(2))
+    assert as_graph(Data(edge_index=PAIR, num_nodes=2), size=7).num_nodes == 7
 
 
 def test_sizes() -> None:
