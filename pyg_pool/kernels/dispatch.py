@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,6 +58,7 @@ NUMBA_FROM = {
     "relu_dropout": 4096,
     "segment_pnorm": 1024,
     "topk": 1024,
+    "pick": 4096,
     "parse": 1024,
     "coalesce": 1024,
     "distinct_pairs": 1024,
@@ -78,6 +80,13 @@ NUMBA_FROM = {
 # Entries of both factors from which SciPy's product is used.
 SCIPY_FROM = 2**18
 
+# What os.environ holds its variables in: a look into it runs no Python code, where
+# that of os.environ costs a small input more than all other choices together.
+_environment: Any = getattr(os.environ, "_data", os.environ)
+VARIABLE: Any = "PYG_POOL_BACKEND"
+if _environment is not os.environ:
+    VARIABLE = os.environ.encodekey(VARIABLE)
+
 _forced: ContextVar[str | None] = ContextVar("pyg_pool_backend", default=None)
 _seen: ContextVar[set[tuple[str, str]] | None] = ContextVar("seen", default=None)
 
@@ -87,7 +96,9 @@ def current_backend() -> str:
     forced = _forced.get()
     if forced is not None:
         return forced
-    name = os.environ.get("PYG_POOL_BACKEND", "auto")
+    if VARIABLE not in _environment:
+        return "auto"
+    name = os.environ["PYG_POOL_BACKEND"]
     check_choice("PYG_POOL_BACKEND", "value", name, BACKENDS)
     return name
 
@@ -199,6 +210,13 @@ def route(
     """
     if is_traced():
         return None
+    return route_untraced(primitive, size, *tensors, has_twin=has_twin)
+
+
+def route_untraced(
+    primitive: str, size: int, *tensors: Tensor, has_twin: bool = True
+) -> str | None:
+    """:func:`route` where the caller has seen that no graph is traced."""
     name = current_backend()
     if name in CHOSEN:
         return chosen(primitive, *tensors)
@@ -257,7 +275,7 @@ def warm_up() -> None:
     """
     from pyg_pool.kernels import topk_numba
 
-    topk_numba.ranked(torch.zeros(2).numpy())
+    topk_numba.ranked(torch.zeros(2).double().numpy())
 
 
 def is_traced() -> bool:

@@ -18,7 +18,8 @@ from pyg_pool.errors import check_choice
 from pyg_pool.kernels.dispatch import chosen, route
 from pyg_pool.kernels.pnorm_native import log_max, native_rows, native_sums
 from pyg_pool.kernels.segment import flat_rows, segment_count, segment_index
-from pyg_pool.kernels.segment_twin import counts, step_of
+from pyg_pool.kernels.segment_native import accumulator
+from pyg_pool.kernels.segment_twin import counts, guarded, is_one_span, step_of
 from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
@@ -86,10 +87,10 @@ def segment_pnorm(
         tensor([[3.5000, 5.0000],
                 [5.0000, 5.0000]])
     """
-    check_choice("segment_pnorm", "part", part, PARTS)
-    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    if part not in PARTS:
+        check_choice("segment_pnorm", "part", part, PARTS)
+    wide = accumulator(x)
     index, dim_size = segment_index("segment_pnorm", x, index, ptr, dim_size)
-    rows = wide.reshape(x.size(0), math.prod(x.shape[1:]))
     p, q, is_one = _exponents(x, wide, p, q)
     fits = wide.dtype == torch.float32 and x.size(0) < 2**31
     name = route("segment_pnorm", wide.numel(), wide, index, has_twin=fits)
@@ -109,6 +110,11 @@ def _exponents(
     x: Tensor, wide: Tensor, p: Exponent, q: Exponent
 ) -> tuple[Tensor, Tensor, bool]:
     """Both exponents in one shape, and whether a single norm is wanted."""
+    if x.dim() == 2 and isinstance(p, Tensor) and isinstance(q, Tensor):
+        is_plain = p.dim() == 1 and p.shape == q.shape and p.size(0) in (1, x.size(1))
+        is_plain = is_plain and p.dtype == q.dtype == wide.dtype
+        if is_plain and p.device == q.device == x.device:
+            return p, q, True
     like = {"dtype": wide.dtype, "device": x.device}
     both = [torch.as_tensor(value, **like) for value in (p, q)]  # type: ignore[arg-type]
     is_one = both[0].dim() < 2 and both[1].dim() < 2
@@ -216,11 +222,11 @@ def _times(top: Tensor, scale: Tensor) -> Tensor:
 
 
 @functools.cache
-def room() -> Any:
-    """The kernels; loaded when the first is needed."""
-    from pyg_pool.kernels import pnorm_numba
+def ways() -> Any:
+    """The kernels of both ways; loaded when the first is needed."""
+    from pyg_pool.kernels import pnorm_numba, pnorm_slopes_numba
 
-    return pnorm_numba
+    return pnorm_numba, pnorm_slopes_numba.backward
 
 
 class _Compiled(torch.autograd.Function):
@@ -231,50 +237,51 @@ class _Compiled(torch.autograd.Function):
         ctx: Any, x: Tensor, p: Tensor, q: Tensor, index: Tensor, size: int,
         eps: float, part: str,
     ) -> Tensor:  # fmt: skip
-        (rows, width), p, q, kernel = x.shape, p.contiguous(), q.contiguous(), room()
-        norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
-        block, ids = (norms, size, width), index.data_ptr()
-        kept, logs = torch.empty((3, *block)), torch.empty((kernel.RUN, width))
-        out = torch.empty(block if p.dim() > 1 else block[1:])
-        count = counts("segment_pnorm", index, size)
-        top, rest, moment = (t.data_ptr() for t in kept.unbind())
-        given = p.data_ptr(), q.data_ptr(), count.data_ptr()
-        shared(
-            kernel.sums.single, width, x.numel() * norms, rows, width, size, norms,
-            channels, PARTS.index(part), eps, x.data_ptr(), given[0], ids,
-            logs.data_ptr(), top, rest, moment,
+        (rows, width), p, q, kernel = x.shape, p.contiguous(), q.contiguous(), ways()[0]
+        is_many = p.dim() > 1
+        norms, channels = (p.size(0), p.size(1)) if is_many else (1, p.numel())
+        elements = rows * width * norms
+        kept = torch.empty(3 * norms * size * width + kernel.RUN * width)
+        out = torch.empty((norms, size, width) if is_many else (size, width))
+        if is_one_span(elements):
+            count = torch.empty(size, dtype=torch.int64)
+        else:
+            count = counts("segment_pnorm", index, size)
+        guarded(
+            "segment_pnorm", index, size, kernel.forward.single, width, elements, rows,
+            width, size, norms, channels, PARTS.index(part), eps, x.data_ptr(),
+            p.data_ptr(), q.data_ptr(), index.data_ptr(), kept.data_ptr(),
+            not is_one_span(elements), count.data_ptr(), out.data_ptr(),
         )  # fmt: skip
-        kernel.norms_of.single(
-            width, size, norms, channels, *given, top, rest, out.data_ptr()
-        )
         ctx.options = size, eps, part
-        ctx.save_for_backward(x, p, q, index, count, kept, out)
+        ctx.kept = kept, count
+        ctx.save_for_backward(x, p, q, index, out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        x, p, q, index, count, kept, out = ctx.saved_tensors
+        x, p, q, index, out = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives are asked for
             return *_again(ctx, x, p, q, index, grad), None, None, None, None
-        (rows, width), grad, kernel = x.shape, grad.contiguous(), room()
-        size, eps, part = ctx.options
+        (rows, width), (size, eps, part) = x.shape, ctx.options
+        (kept, count), grad = ctx.kept, grad.contiguous()
         norms, channels = (p.size(0), p.size(1)) if p.dim() > 1 else (1, p.numel())
-        spare, grad_p, grad_q = (torch.empty(t.shape) for t in (kept, p, q))
-        top, rest, moment = (t.data_ptr() for t in kept.unbind())
-        up, log_top, shift = (t.data_ptr() for t in spare.unbind())
-        kernel.slopes_of.single(
-            width, size, norms, channels, p.data_ptr(), q.data_ptr(),
-            count.data_ptr(), top, rest, moment, out.data_ptr(), grad.data_ptr(), up,
-            log_top, shift, grad_p.data_ptr(), grad_q.data_ptr(),
+        elements = rows * width * norms
+        wants_rows = ctx.needs_input_grad[0]
+        spare = torch.empty(3 * norms * size * width)
+        grad_p, grad_q = torch.empty_like(p), torch.empty_like(q)
+        grad_x = torch.empty((rows, width)) if wants_rows else None
+        args = (
+            width, size, norms, channels, PARTS.index(part), eps, x.data_ptr(),
+            p.data_ptr(), q.data_ptr(), index.data_ptr(), count.data_ptr(),
+            kept.data_ptr(), out.data_ptr(), grad.data_ptr(), spare.data_ptr(),
+            grad_p.data_ptr(), grad_q.data_ptr(),
+            grad_x.data_ptr() if grad_x is not None else 0,
         )  # fmt: skip
-        grad_x = None
-        if ctx.needs_input_grad[0]:
-            grad_x = torch.empty((rows, width))
-            shared(
-                kernel.rows.single, rows, x.numel() * norms, width, size, norms,
-                channels, PARTS.index(part), eps, x.data_ptr(), p.data_ptr(),
-                index.data_ptr(), log_top, shift, up, grad_x.data_ptr(),
-            )  # fmt: skip
+        run, is_alone = ways()[1].single, wants_rows and is_one_span(elements)
+        run(0, rows if is_alone else 0, 1, *args)
+        if wants_rows and not is_alone:
+            shared(lambda *span: run(*span, 0, *args), rows, elements)
         return grad_x, grad_p, grad_q, None, None, None, None
 
 

@@ -16,7 +16,12 @@ from torch import Tensor
 from pyg_pool.errors import check_choice, reads_values
 from pyg_pool.kernels import segment_chosen, softmax_twin
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import is_traced, route, runs_numba
+from pyg_pool.kernels.dispatch import (
+    is_traced,
+    route,
+    route_untraced,
+    runs_numba,
+)
 from pyg_pool.kernels.segment_native import (
     accumulator,
     native_extreme,
@@ -95,13 +100,14 @@ def segment_reduce(
 
 def _route(x: Tensor, wide: Tensor, index: Tensor, reduce: str) -> str | None:
     """The backend that takes the rows, ``None`` for native."""
-    if is_traced() or reduce not in TWINS:  # guards would tie down symbolic sizes
+    if reduce not in TWINS or is_traced():  # guards would tie down symbolic sizes
         return None
     rows = x.numel()
     has_twin = wide.dtype in TWINS[reduce] and x.size(0) < 2**31
-    name = route("segment_reduce", rows, x, index, has_twin=has_twin)
-    is_known = name == "numba" or (x.is_floating_point() and rows > 0)
-    return name if is_known else None
+    name = route_untraced("segment_reduce", rows, x, index, has_twin=has_twin)
+    if name is None or name == "numba" or (x.is_floating_point() and rows > 0):
+        return name
+    return None
 
 
 def _reduced(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pyg_pool.kernels import segment_chosen
 from pyg_pool.kernels import segment_twin as twin
-from pyg_pool.kernels.dispatch import is_traced, route
+from pyg_pool.kernels.dispatch import is_traced, route_untraced
 from pyg_pool.kernels.segment import flat_rows, segment_index
 from pyg_pool.kernels.segment_native import (
     accumulator,
@@ -87,7 +87,7 @@ def segment_attention(
     name = (
         None
         if is_traced()
-        else route(
+        else route_untraced(
             "segment_attention", values.numel(), scores, values, index, has_twin=fits
         )
     )
@@ -105,6 +105,10 @@ def segment_attention(
 
 def _heads(scores: Tensor, values: Tensor) -> int:
     """Number of scores per row; raises ``ValueError`` where shapes do not fit."""
+    if values.dim() == 2 and scores.dim() == 2 and scores.size(0) == values.size(0):
+        heads = scores.size(1)
+        if heads in (1, values.size(1)):
+            return heads
     shape = list(scores.shape)
     while len(shape) > 1 and shape[-1] == 1 and shape != list(values.shape):
         shape.pop()

@@ -19,7 +19,8 @@ from pyg_pool.kernels.threads import shared
 from pyg_pool.typing import OptTensor
 
 __all__ = [
-    "counts", "extremes", "guarded", "refuse", "room", "step_of", "sums", "typed",
+    "counts", "extremes", "guarded", "is_one_span", "refuse", "room", "step_of",
+    "sums", "typed",
 ]  # fmt: skip
 
 
@@ -44,6 +45,11 @@ def step_of(function: type[torch.autograd.Function]) -> Any:
     return super(torch.autograd.Function, function).apply  # type: ignore[misc]
 
 
+def is_one_span(elements: int) -> bool:
+    """Whether one call of a kernel does all of so much work."""
+    return elements < threads.PARALLEL_FROM or torch.get_num_threads() == 1
+
+
 def guarded(
     owner: str, index: Tensor, size: int, kernel: Any, length: int, elements: int,
     *args: Any,
@@ -53,7 +59,7 @@ def guarded(
     Raises:
         IndexError: If it does so: a row is outside all segments.
     """
-    if elements < threads.PARALLEL_FROM or torch.get_num_threads() == 1:
+    if is_one_span(elements):
         if kernel(0, length, *args):
             refuse(owner, index, size)
         return
