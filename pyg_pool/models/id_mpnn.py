@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import Embedding, Linear, Module, ModuleList
 from torch_geometric.nn import global_add_pool
 
@@ -50,6 +50,7 @@ class IDMPNN(Module):
         num_layers_regression: Layers on the rows of graphs.
         combine: ``"add"``, ``"hadamard_product"`` or ``"cat"``.
         tuple_pool: Pooling over the tuples of a graph.
+        drop_perm: Share of the orders of the labels left out by chance in training.
         num_samples: Tuples drawn of each graph in training.
         sample_in_eval: Draw in evaluation too.
         memory_limit: Bytes that may be needed; ``None`` for 80 % of what is free.
@@ -85,6 +86,7 @@ class IDMPNN(Module):
         num_layers_regression: int = 2,
         combine: str = "hadamard_product",
         tuple_pool: str | Module = "mean",
+        drop_perm: float = 0.0,
         num_samples: int | None = None,
         sample_in_eval: bool = False,
         memory_limit: int | None = None,
@@ -118,6 +120,7 @@ class IDMPNN(Module):
             sample_in_eval=sample_in_eval,
             memory_limit=memory_limit,
             perms=True,
+            drop_perm=drop_perm,
         )
 
     @property
@@ -140,21 +143,25 @@ class IDMPNN(Module):
         batch: OptTensor = None,
         batch_size: int | None = None,
         copies: Copies | None = None,
+        generator: Generator | None = None,
     ) -> Tensor:
-        """Returns one row per graph."""
+        """Returns one row per graph; ``generator`` draws tuples and orders."""
         x = check_features("IDMPNN", x, self.in_channels)
         size = check_batch("IDMPNN", batch, batch_size, x.size(0))
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
         if copies is None:
-            copies = self.lister.make_copies(edge_index, batch, size)
+            copies = self.lister.make_copies(edge_index, batch, size, generator)
         scale = None
         if self.edge is not None and edge_attr is not None:
             scale = self.edge(edge_attr.to(x.dtype))
         h = self.node(x)
         for conv in self.features:
             h = conv(h, edge_index, scale)
-        z = self.label_out(self._label_stream(copies, scale, h)).relu()
+        orders = position_orders(copies)
+        if self.training or self.lister.sample_in_eval:
+            orders = self.lister.labeller.kept(orders, generator)
+        z = self.label_out(self._label_stream(copies, orders, scale, h)).relu()
         rows = h.index_select(0, copies.pair_node)
         if self.combine == "cat":
             y = torch.cat([rows, z], dim=-1)
@@ -173,9 +180,11 @@ class IDMPNN(Module):
         out: Tensor = self.out(r)
         return out
 
-    def _label_stream(self, copies: Copies, scale: OptTensor, like: Tensor) -> Tensor:
+    def _label_stream(
+        self, copies: Copies, orders: list[Tensor], scale: OptTensor, like: Tensor
+    ) -> Tensor:
         """What message passing makes of the labels, mean over their orders."""
-        size, orders = copies.num_pairs, position_orders(copies)
+        size = copies.num_pairs
         number = self.l + 1
         every = [torch.where(o >= 0, o, number) for o in orders]
         z = self.ids(torch.cat(every)).to(like.dtype)

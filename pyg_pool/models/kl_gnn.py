@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import Dropout, Linear, Module, ReLU, Sequential
 
 from pyg_pool.errors import check_choice
@@ -20,11 +20,11 @@ from pyg_pool.relational import (
     CopyGIN,
     FWLNet,
     RelationalPooling,
-    label_width,
     preset_options,
 )
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.gin import gin_mlp
+from pyg_pool.relational.labeller import Labeller
 from pyg_pool.typing import OptTensor
 
 __all__ = ["KLGNN"]
@@ -54,8 +54,11 @@ class KLGNN(Module):
         domain: Tuples that get labels, see
             :func:`pyg_pool.relational.enumerate_tuples`.
         ordered: Whether labels are told apart.
-        encoding: ``"mark"``, ``"spd"``, ``"resistance"`` or ``"none"``.
+        encoding: ``"mark"``, ``"spd"``, ``"resistance"``, ``"learned"`` for a learned
+            row per label, ``"given"`` for the ``label`` of each call, or ``"none"``.
         dmax: Largest distance of ``encoding="spd"``.
+        label_channels: Width of learned and given labels.
+        label_join: ``"cat"``, ``"add"`` or ``"multiply"`` for these.
         ego: Radius of the balls that copies are cut to; ``None`` for whole graphs.
         ego_mode: ``"root"``, ``"union"`` or ``"intersection"``.
         readout: ``"tuple"``, ``"node"``, ``"root"`` or ``"labelled"``.
@@ -67,6 +70,7 @@ class KLGNN(Module):
             :class:`pyg_pool.relational.ContextGIN`.
         policy: ``"mark"``, ``"delete_node"`` or ``"delete_edge"``.
         perms: Run every order of the labels.
+        drop_perm: Share of these orders that is left out by chance in training.
         edge_channels: Width of ``edge_attr``; 0 for none.
         norm: ``"batch"``, ``"layer"`` or ``"none"`` in the layers.
         dropout: Rate in front of the last linear map.
@@ -111,6 +115,8 @@ class KLGNN(Module):
         ordered: bool = True,
         encoding: str = "mark",
         dmax: int = 5,
+        label_channels: int = 0,
+        label_join: str = "cat",
         ego: int | None = None,
         ego_mode: str = "root",
         readout: str = "tuple",
@@ -121,6 +127,7 @@ class KLGNN(Module):
         context: Sequence[str] = (),
         policy: str = "mark",
         perms: bool = False,
+        drop_perm: float = 0.0,
         edge_channels: int = 0,
         norm: str = "batch",
         dropout: float = 0.0,
@@ -156,13 +163,21 @@ class KLGNN(Module):
             )  # fmt: skip
         elif streams == "two":
             self.network = IDMPNN(
-                in_channels, width, width, tuple_pool=tuple_pool,
+                in_channels, width, width, tuple_pool=tuple_pool, drop_perm=drop_perm,
                 num_layers_id=num_layers, **drawn, **depth,
             )  # fmt: skip
         else:
-            marks = label_width(l, encoding, ordered=ordered, dmax=dmax)
-            start = in_channels + (marks if policy == "mark" else 0)
+            labels.update(label_channels=label_channels, label_join=label_join)
+            start = in_channels
+            if policy == "mark":
+                wide: Any = {
+                    "channels": label_channels,
+                    "join": label_join,
+                    "dmax": dmax,
+                }
+                start += Labeller(l, encoding, ordered=ordered, **wide).width
             cut = {"ego": ego, "ego_mode": ego_mode, "policy": policy, "perms": perms}
+            labels["drop_perm"] = drop_perm
             pools = {"node_pool": node_pool, "tuple_pool": tuple_pool, "nested": nested}
             more: dict[str, Any] = {"level": level, "chunk_size": chunk_size}
             more.update(**cut, **pools, **labels, **drawn, **common)
@@ -230,11 +245,19 @@ class KLGNN(Module):
         batch: OptTensor = None,
         batch_size: int | None = None,
         copies: Copies | None = None,
+        generator: Generator | None = None,
+        label: OptTensor = None,
     ) -> Tensor:
-        """Returns one row per graph, or per node."""
+        """Returns one row per graph, or per node.
+
+        ``copies``, ``generator`` and ``label`` are those of
+        :class:`pyg_pool.relational.RelationalPooling`.
+        """
         given: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
         if self.k == 1:
-            given["copies"] = copies
+            given.update(copies=copies, generator=generator)
+        if label is not None:
+            given["label"] = label
         out: Tensor = self.head(self.network(x, edge_index, edge_attr, **given))
         return out
 

@@ -6,6 +6,7 @@ from pyg_pool.relational.context import ContextGIN
 from pyg_pool.relational.conv import RelationalPooling
 from pyg_pool.relational.copies import Copies, expand_copies
 from pyg_pool.relational.cost import Cost, estimate_cost
+from pyg_pool.relational.ensemble import sampled_median
 from pyg_pool.relational.fwl import FWLConv, FWLNet
 from pyg_pool.relational.gin import CopyGIN, ResidualConv, residual_mlp
 from pyg_pool.relational.graph6 import from_graph6
@@ -47,5 +48,6 @@ __all__ = [
     "local_stars",
     "preset_options",
     "residual_mlp",
+    "sampled_median",
     "wl_options",
 ]

@@ -20,10 +20,9 @@ from pyg_pool.relational.copies import (
 )
 from pyg_pool.relational.cost import check_cost, estimate_cost
 from pyg_pool.relational.domains import Domain
-from pyg_pool.relational.labels import label_features, label_width
+from pyg_pool.relational.labeller import Labeller
 from pyg_pool.relational.layouts import LAYOUTS, run_copies
 from pyg_pool.relational.merge import merge_over_tuples
-from pyg_pool.relational.orders import reordered
 from pyg_pool.relational.pooling import CopyPooling, Pool
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 from pyg_pool.typing import OptTensor
@@ -47,8 +46,11 @@ class RelationalPooling(Module):
         l: Number of labels; 0 is the base network itself.
         domain: Tuples that get labels, see :func:`enumerate_tuples`.
         ordered: Whether labels are told apart.
-        encoding: Label features, see :func:`label_features`.
+        encoding: Label features, see :func:`label_features`; ``"learned"`` for a
+            learned row per label, ``"given"`` for the ``label`` of each call.
         dmax: Largest distance of ``encoding="spd"``.
+        label_channels: Width of learned and given labels.
+        label_join: ``"cat"``, ``"add"`` or ``"multiply"`` for these.
         ego: Radius of the balls that copies are cut to.
         ego_mode: ``"root"``, ``"union"`` or ``"intersection"``.
         readout: Order of pooling, see :class:`CopyPooling`.
@@ -62,6 +64,7 @@ class RelationalPooling(Module):
             ``"delete_edge"`` makes a copy per edge without it; both label nothing.
         perms: Run every order of the labels and pool them node by node first.
         perm_pool: Pooling over the orders of the labels.
+        drop_perm: Share of these orders that is left out by chance in training.
         cover: Add padded tuples for nodes in no tuple.
         num_samples: Tuples drawn of each graph in training.
         sample_in_eval: Draw in evaluation too.
@@ -104,6 +107,8 @@ class RelationalPooling(Module):
         ordered: bool = True,
         encoding: str = "mark",
         dmax: int = 5,
+        label_channels: int = 0,
+        label_join: str = "cat",
         ego: int | None = None,
         ego_mode: str = "root",
         readout: str = "tuple",
@@ -115,6 +120,7 @@ class RelationalPooling(Module):
         policy: str = "mark",
         perms: bool = False,
         perm_pool: str | Module = "mean",
+        drop_perm: float = 0.0,
         cover: bool = True,
         num_samples: int | None = None,
         sample_in_eval: bool = False,
@@ -127,14 +133,15 @@ class RelationalPooling(Module):
         check_choice("RelationalPooling", "layout", layout, LAYOUTS)
         Domain.parse(domain)
         if policy != "mark":
-            encoding = "none"
+            encoding, label_channels, label_join = "none", 0, "cat"
         self.policy = policy
         self.base, self.l, self.domain = base, l, domain
-        self.ordered, self.encoding, self.dmax = ordered, encoding, dmax
+        marks: dict[str, Any] = {"ordered": ordered, "dmax": dmax, "perms": perms}
+        marks.update(channels=label_channels, join=label_join, drop_perm=drop_perm)
+        self.labeller = Labeller(l, encoding, **marks)
         self.ego, self.ego_mode, self.perms, self.cover = ego, ego_mode, perms, cover
         self.num_samples, self.sample_in_eval = num_samples, sample_in_eval
         self.chunk_size, self.memory_limit = chunk_size, memory_limit
-        self.label_width = label_width(l, encoding, ordered=ordered, dmax=dmax)
         self.pooling = CopyPooling(
             readout,
             level=level,
@@ -149,7 +156,7 @@ class RelationalPooling(Module):
 
     def reset_parameters(self) -> None:
         """Draws all weights anew."""
-        for module in (self.base, self.pooling, self.perm_pool):
+        for module in (self.base, self.labeller, self.pooling, self.perm_pool):
             reset: Any = getattr(module, "reset_parameters", None)
             if reset is not None:
                 reset()
@@ -164,8 +171,13 @@ class RelationalPooling(Module):
         batch_size: int | None = None,
         copies: Copies | None = None,
         generator: Generator | None = None,
+        label: OptTensor = None,
     ) -> Tensor:
-        """Returns a row per graph, or per node."""
+        """Returns a row per graph, or per node.
+
+        ``copies`` are those of :class:`pyg_pool.transforms.KLTuples`; ``generator``
+        draws tuples and orders; ``label`` is ``[P, label_channels]``, a row per pair.
+        """
         x = check_features("RelationalPooling", x)
         batch_size = check_batch("RelationalPooling", batch, batch_size, x.size(0))
         if batch is None:
@@ -173,15 +185,15 @@ class RelationalPooling(Module):
         ground = lay_ground(edge_index, batch, batch_size)
         if copies is None:
             copies = self.make_copies(edge_index, batch, batch_size, generator)
-        label = label_features(
-            ground, copies, self.encoding, ordered=self.ordered, dmax=self.dmax
-        ).to(x.dtype)
+        marks = self.labeller.features(ground, copies, label, x)
+        drops = self.training or self.sample_in_eval
+        labels = self.labeller.orders(marks, copies, drops=drops, generator=generator)
         number = len(copies.tuples)
         if self.chunk_size is None or number <= self.chunk_size:
-            state = self._states(x, label, edge_attr, copies)
+            state = self._states(x, labels, edge_attr, copies)
             return self.pooling(state, copies, batch)
         check_chunks(self.base, self.chunk_size, training=self.training)
-        return self._in_chunks(x, label, edge_attr, copies, batch)
+        return self._in_chunks(x, labels, edge_attr, copies, batch)
 
     def make_copies(
         self,
@@ -223,16 +235,14 @@ class RelationalPooling(Module):
     def _states(
         self,
         x: Tensor,
-        label: Tensor,
+        labels: list[Tensor],
         edge_attr: OptTensor,
         copies: Copies,
     ) -> Tensor:
         """What the base makes of each pair, ``[P, D]``."""
         rows = x.index_select(0, copies.pair_node)
-        labels = [label]
-        if self.perms and self.ordered:
-            labels = reordered(label, copies)
-        every = torch.cat([torch.cat([rows, each], dim=-1) for each in labels])
+        parts = [self.labeller(rows, each) for each in labels]
+        every = parts[0] if len(parts) == 1 else torch.cat(parts)
         options: dict[str, Any] = {"times": len(labels), "layout": self.layout}
         out = run_copies(
             self.base, every, copies, edge_attr, known=self._can_share, **options
@@ -245,7 +255,7 @@ class RelationalPooling(Module):
     def _in_chunks(
         self,
         x: Tensor,
-        label: Tensor,
+        labels: list[Tensor],
         edge_attr: OptTensor,
         copies: Copies,
         batch: Tensor,
@@ -258,9 +268,8 @@ class RelationalPooling(Module):
             stop = min(start + step, len(copies.tuples))
             part = subset_copies(copies, start, stop)
             span = slice(int(copies.pair_ptr[start]), int(copies.pair_ptr[stop]))
-            out = checkpoint(
-                self._chunk, x, label[span], edge_attr, part, use_reentrant=False
-            )
+            some = [label[span] for label in labels]
+            out = checkpoint(self._chunk, x, some, edge_attr, part, use_reentrant=False)
             parts.append(out)
             pieces.append(part)
         if not by_node:
@@ -269,9 +278,9 @@ class RelationalPooling(Module):
         return self.pooling.from_nodes(merged, copies, batch)
 
     def _chunk(
-        self, x: Tensor, label: Tensor, edge_attr: OptTensor, part: Copies
+        self, x: Tensor, labels: list[Tensor], edge_attr: OptTensor, part: Copies
     ) -> Tensor:
-        state = self._states(x, label, edge_attr, part)
+        state = self._states(x, labels, edge_attr, part)
         if self.pooling.readout != "node":
             return self.pooling.over_nodes(state, part)
         return self.pooling.tuple_pool(state, part.pair_node, part.num_nodes)
