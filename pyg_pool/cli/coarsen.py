@@ -193,7 +193,9 @@ def _finish(
         source=graph,
         formats=formats,
         figures=None if quality is None else quality.to_dict(),
-        extra=None if quality is None else lambda folder: _draw(found, quality, folder),
+        extra=None
+        if quality is None
+        else lambda folder: _draw(found, quality, folder, graph.name),
         overwrite=overwrite,
     )
     table = Table("measure", title=escape(graph.name))
@@ -207,7 +209,7 @@ def _finish(
     console.out_console.print(f"Written to {escape(str(out))}", soft_wrap=True)
 
 
-def _draw(found: Coarsening, quality: Quality, folder: Path) -> None:
+def _draw(found: Coarsening, quality: Quality, folder: Path, title: str) -> None:
     """Add the picture of the report where matplotlib is there."""
     try:
         from pyg_pool.view import draw_quality
@@ -216,7 +218,7 @@ def _draw(found: Coarsening, quality: Quality, folder: Path) -> None:
         levels = [
             found.until(level).quality().to_dict() for level in range(1, found.levels)
         ]
-        figure = draw_quality([*levels, parts] if levels else parts)
+        figure = draw_quality([*levels, parts] if levels else parts, title=title)
     except ImportError as error:
         console.err_console.print(f"No picture: {escape(str(error))}")
         return

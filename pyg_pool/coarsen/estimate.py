@@ -16,9 +16,9 @@ from pyg_pool.errors import require
 
 __all__ = ["Estimate", "estimate"]
 
-# Measured on one core of a 2.1 GHz server: reading, three levels, writing.
-SECONDS_PER_EDGE = 0.45e-6
-SECONDS_PER_ROW = 0.25e-6
+# Measured on one core of a 2.1 GHz server: reading, two to five levels, writing.
+SECONDS_AT_REST = 3.0
+SECONDS_PER_ROW = 2.5e-6
 # Peak of the whole process: the program, a row as it is read, a node as it is written.
 BYTES_AT_REST = 600_000_000
 BYTES_PER_ROW = 100
@@ -78,7 +78,7 @@ def estimate(path: Path, format: Format = "auto") -> Estimate:
         rows, nodes = _text_rows(path, kind)
     nodes = nodes or int(NODES_PER_ROW * rows)
     memory = BYTES_AT_REST + rows * BYTES_PER_ROW + nodes * BYTES_PER_NODE
-    seconds = rows * SECONDS_PER_ROW + 2 * rows * SECONDS_PER_EDGE
+    seconds = SECONDS_AT_REST + rows * SECONDS_PER_ROW
     return Estimate(rows, memory, seconds)
 
 

@@ -68,14 +68,14 @@ def draw_quality(
 def _draw_sizes(ax: Axes, level: Mapping[str, Any]) -> None:
     """Bars of clusters by their number of nodes, in powers of two."""
     counts = level["histogram"] or [0]
-    names = [
-        f"{2**i}" if i == 0 else f"{2**i}–{2 ** (i + 1) - 1}"
-        for i in range(len(counts))
-    ]
-    ax.bar(range(len(counts)), counts, color=_FILL, edgecolor=_FINE)
-    ax.set_xticks(range(len(counts)), names, rotation=45, ha="right", fontsize=8)
+    # Bins below the smallest cluster are left out.
+    first = next((place for place, count in enumerate(counts) if count), 0)
+    places = range(first, len(counts))
+    names = [f"{2**i}" if i == 0 else f"{2**i}–{2 ** (i + 1) - 1}" for i in places]
+    ax.bar(places, counts[first:], color=_FILL, edgecolor=_FINE)
+    ax.set_xticks(places, names, rotation=45, ha="right", fontsize=8)
     ax.set_yscale("symlog", linthresh=1)
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 2 * max(*counts, 1))
     ax.set_xlabel("nodes in a cluster")
     ax.set_ylabel("clusters")
     ax.set_title("Cluster sizes", fontsize=10)
