@@ -15,13 +15,14 @@ from torch.nn import Dropout, Identity, LayerNorm, Linear, Module, Sequential
 from torch.nn.functional import layer_norm, linear
 from torch.utils.checkpoint import checkpoint
 
-from pyg_pool.kernels.cluster_scores import cluster_scores
+from pyg_pool.core.pair_scorer import PairScorer
 from pyg_pool.kernels.deepsets import Residual
 from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.norm_sum import norm_sum
 from pyg_pool.kernels.pair_product import pair_product
-from pyg_pool.kernels.pairs import link_scores, links_inside, pair_logits
+from pyg_pool.kernels.pairs import pair_logits
 from pyg_pool.kernels.relu_dropout import relu_dropout
+from pyg_pool.typing import OptTensor
 
 __all__ = ["PairMLP", "ReLUDropout", "ResidualMLP", "activation", "run_layers"]
 
@@ -79,7 +80,7 @@ def activation(rate: float) -> list[Module]:
     return [ReLUDropout(rate), Identity()]
 
 
-class PairMLP(Module):
+class PairMLP(PairScorer):
     r"""A number for each pair of nodes, the same for both orders.
 
     .. math::
@@ -106,76 +107,61 @@ class PairMLP(Module):
         torch.Size([2])
     """
 
-    def __init__(self, channels: int, num_layers: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        channels: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        attr_channels: int = 0,
+    ) -> None:
         super().__init__()
         layers: list[Module] = []
+        width = channels + attr_channels
         for _ in range(num_layers - 1):
-            layers += [Linear(channels, channels), LayerNorm(channels)]
+            layers += [Linear(width, channels), LayerNorm(channels)]
             layers += activation(dropout)
-        self.mlp = Sequential(*layers, Linear(channels, 1))
+            width = channels
+        self.mlp = Sequential(*layers, Linear(width, 1))
         self.is_random = dropout > 0.0 and num_layers > 1
+        self.attr_channels = attr_channels
 
     @property
     def dtype(self) -> torch.dtype:
         """Type of the weights."""
+        last: Any
         *_, last = self.mlp._modules.values()
-        dtype: torch.dtype = last.weight.dtype  # type: ignore[union-attr]
+        dtype: torch.dtype = last.weight.dtype
         return dtype
 
     def only_layer(self, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
         """Weight and bias in another type, where there is a single layer."""
-        if len(self.mlp) > 1:
+        if len(self.mlp) > 1 or self.attr_channels > 0:
             return None
+        last: Any
         (last,) = self.mlp._modules.values()
         return last.weight.view(-1).to(dtype), last.bias.to(dtype)
 
-    def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
+    def forward(self, x: Tensor, pairs: Tensor, attr: OptTensor = None) -> Tensor:
         """Returns one number per pair."""
         layer = self.only_layer(x.dtype)
         if layer is not None:
             return pair_logits(x, pairs, layer[0]) + layer[1]
-        parts = pairs.split(max(CHUNK // max(x.size(1), 1), 1), dim=1)
+        size = max(CHUNK // max(x.size(1), 1), 1)
+        parts = pairs.split(size, dim=1)
         if len(parts) == 1 or is_traced():
-            return self._of(x, pairs)
+            return self._of(x, pairs, attr)
         # Only one part at a time is held, and made again for the gradient.
+        run: Any = self._of
         if torch.is_grad_enabled():
             run = partial(checkpoint, self._of, use_reentrant=False)
-            return torch.cat([run(x, part) for part in parts])
-        return torch.cat([self._of(x, part) for part in parts])
+        rows = [None] * len(parts) if attr is None else attr.split(size)
+        return torch.cat([run(x, *part) for part in zip(parts, rows, strict=True)])
 
-    def mean_scores(
-        self,
-        x: Tensor,
-        links: Tensor,
-        logit: Tensor,
-        cluster: Tensor,
-        num_clusters: int,
-        *,
-        again: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """Mean sigmoid and number of the links inside each cluster.
-
-        Args:
-            x: ``[N, F]`` features.
-            links: ``[2, P]`` pairs, which count twice, and loops, which count once.
-            logit: ``[P]`` their numbers.
-            cluster: ``[N]`` int64 cluster of each node.
-            num_clusters: Number of clusters.
-            again: Whether ``logit`` has no gradient, so that the numbers inside
-                clusters must be computed again where one is asked for.
-        """
-        layer = self.only_layer(x.dtype)
-        if layer is not None and again:
-            return cluster_scores(x, *layer, links, logit, cluster, num_clusters)
-        inside = links_inside(links, cluster)
-        links, logit = links.index_select(1, inside), logit.index_select(0, inside)
-        if again and torch.is_grad_enabled():
-            logit = self(x, links)
-        times = 2 - (links[0] == links[1]).long()
-        return link_scores(links, logit.sigmoid(), cluster, num_clusters, times=times)
-
-    def _of(self, x: Tensor, pairs: Tensor) -> Tensor:
-        return run_layers(self.mlp, pair_product(x, pairs)).view(-1)
+    def _of(self, x: Tensor, pairs: Tensor, attr: OptTensor) -> Tensor:
+        rows = pair_product(x, pairs)
+        if attr is not None:
+            rows = torch.cat([rows, attr.to(rows.dtype)], dim=1)
+        return run_layers(self.mlp, rows).view(-1)
 
 
 class ResidualMLP(Module):
@@ -227,12 +213,14 @@ class ResidualMLP(Module):
 
     def only_layer(self, dtype: torch.dtype) -> Residual:
         """The weights of a single layer and of its norm in another type."""
+        only: Any
         (only,) = self.mlp._modules.values()
         norm = self.norm
-        parts = (only.weight, only.bias, norm.weight, norm.bias)
-        if only.weight.dtype != dtype:
-            parts = tuple(part.to(dtype) for part in parts)
-        return *parts, norm.eps
+        weight, bias, scale, shift = only.weight, only.bias, norm.weight, norm.bias
+        if weight.dtype != dtype:
+            weight, bias = weight.to(dtype), bias.to(dtype)
+            scale, shift = scale.to(dtype), shift.to(dtype)
+        return weight, bias, scale, shift, norm.eps
 
     def _raised(self, x: Tensor) -> Tensor:
         """The input plus the MLP of it."""

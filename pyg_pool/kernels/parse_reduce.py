@@ -109,11 +109,14 @@ class _ParseReduce(torch.autograd.Function):
         inside, slope, cluster, mean, count, times = found_clusters(
             x, edge_index, weight, bias, power=POWER[multiplier]
         )
-        layers: Any = (w1, b1, scale1, shift1, eps1), (w2, b2, scale2, shift2, eps2)
+        kept: tuple[Tensor, ...]
         if w1 is None:
             out, kept = _plain_forward(x, cluster, times)
         else:
-            out, kept = deepsets_forward(x, *layers, cluster, mean.size(0), times)
+            first: Any = w1, b1, scale1, shift1, eps1
+            second: Any = w2, b2, scale2, shift2, eps2
+            size = mean.size(0)
+            out, kept = deepsets_forward(x, first, second, cluster, size, times)
         ctx.save_for_backward(
             x, weight, bias, w1, b1, scale1, shift1, w2, b2, scale2, shift2,
             inside, slope, cluster, count, edge_index, *kept,

@@ -9,9 +9,7 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from inspect import signature
-from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -19,22 +17,27 @@ from torch.nn import LayerNorm, Linear
 from torch_geometric.nn.pool.connect import ConnectOutput
 
 from pyg_pool.core import Pooling, PoolOutput, Selection
-from pyg_pool.core.blocks import PairMLP, ResidualMLP
+from pyg_pool.core.blocks import ResidualMLP
 from pyg_pool.core.connect import pooled_batch
 from pyg_pool.core.naming import rename_on_load, spell_call
+from pyg_pool.core.parse_forms import (
+    CoarseEdges,
+    check_options,
+    coarse_attr,
+    scored_attr,
+)
+from pyg_pool.core.parse_steps import ParseRules, Scorer, make_scorer, parse_steps
 from pyg_pool.core.parsing import Multiplier, Parsing
-from pyg_pool.errors import check_choice
 from pyg_pool.kernels import segment_reduce
 from pyg_pool.kernels.coalesce import contract
 from pyg_pool.kernels.deepsets import deepsets
-from pyg_pool.kernels.pairs import distinct_pairs, drop_pairs
-from pyg_pool.kernels.parse import dominant_links, link_components, parse, rounded
+from pyg_pool.kernels.parse import parse
+from pyg_pool.kernels.parse_reduce import parse_reduce
 from pyg_pool.kernels.scored_clusters import scored_clusters
 from pyg_pool.typing import OptTensor
 
 __all__ = ["GraphParsingPooling", "parse"]
 
-CoarseEdges = Literal["binary", "sum", "mean", "max"]
 # The authors' names of the weights.
 LOADED_NAMES = ((r"parsing_net\.", ""), (r"deepsets_(pre|post)\.", r"\1."))
 
@@ -65,13 +68,23 @@ class GraphParsingPooling(Pooling):
         deepsets_layers: Linear layers in each of Pre and Post, which add their input
             and normalise; 0 sums the members as they are.
         edge_reduce: Attributes of edges between the same clusters: ``"binary"``
-            gives ones, the others merge those given.
+            gives ones, ``"count"`` the number of edges that became one, the others
+            merge those given.
         score_round: Relative step, such as ``2**-20``, to which logits are rounded
             before they are compared, so that rounding errors do not decide ties.
+        scorer: Logit of an edge: ``"product"`` is the MLP above, ``"cosine"`` and
+            ``"dot"`` have no weights; a function or module is called with ``x`` and
+            ``[2, P]`` pairs, each listed once, and returns ``[P]``.
+        edge_channels: Number D of attributes of an edge that the scorer reads too,
+            averaged over both directions.
+        max_cluster_size: Largest number of nodes in a cluster: links are then
+            followed best first, those that would make it larger are left out.
+        validate: Whether to refuse scores that are NaN, and directed edges.
 
     Shapes:
         x: ``[N, F]``; edge_index: ``[2, E]`` int64; edge_attr: ``[E]``, ``[E, 1]``
-        or, unless ``"binary"``, ``[E, D]``; batch: ``[N]`` int64 in any order.
+        or, where ones or counts do not stand for them, ``[E, D]``; batch: ``[N]``
+        int64 in any order.
 
     Raises:
         TypeError: If ``x`` is not floating point, or the edges are a sparse matrix.
@@ -85,8 +98,8 @@ class GraphParsingPooling(Pooling):
         cluster, the only way by which scores get a gradient is the multiplier (or a
         loss on ``out.score``). A NaN edge is never chosen. Scores and sums are held
         in float32 at least. Cost: O(E F) for the scores, O(E + N log N) for the
-        clusters, a sort of the coarse edges; memory O(N F + E). The authors' weight
-        names are loaded.
+        clusters, a sort of the coarse edges except on the CPU; memory O(N F + E).
+        The authors' weight names are loaded.
 
     Source:
         Song, Huang, Wang, Zhou and Lin, "Graph Parsing Networks", ICLR 2024.
@@ -115,20 +128,28 @@ class GraphParsingPooling(Pooling):
         deepsets_layers: int = 1,
         edge_reduce: CoarseEdges = "binary",
         score_round: float | None = None,
+        scorer: Scorer = "product",
+        edge_channels: int | None = None,
+        max_cluster_size: int | None = None,
+        validate: bool = False,
     ) -> None:
         given = dict(locals())
         super().__init__()
         self._given = {
             name: given[name] for name in signature(GraphParsingPooling).parameters
         }
-        _check_options(self._given)
+        check_options(self._given)
         self.in_channels = in_channels
         self.self_loops = self_loops
         self.dropout_parsing = dropout_parsing
         self.multiplier = multiplier
         self.edge_reduce = edge_reduce
         self.score_round = score_round
-        self.edge_net = PairMLP(in_channels, score_layers, dropout)
+        self.edge_channels = edge_channels
+        self.max_cluster_size = max_cluster_size
+        self.validate = validate
+        scored = (in_channels, score_layers, dropout, edge_channels)
+        self.edge_net = make_scorer(scorer, *scored)
         self.pre: ResidualMLP | None = None
         self.post: ResidualMLP | None = None
         if deepsets_layers > 0:
@@ -157,46 +178,52 @@ class GraphParsingPooling(Pooling):
             x, edge_index, edge_attr, batch, batch_size, in_channels=self.in_channels
         )
         with torch.autocast(x.device.type, enabled=False):
-            parsing = self.parse(x, edge_index)
-            return self.merge(x, parsing, edge_index, edge_attr, batch, size)
+            layer = self._only_layer(x)
+            if layer is None or not (self.pre is None or self.pre.is_single):
+                parsing = self.parse(x, edge_index, edge_attr)
+                return self.merge(x, parsing, edge_index, edge_attr, batch, size)
+            wide, layers = x.to(layer[0].dtype), None
+            if self.pre is not None and self.post is not None:
+                dtype = wide.dtype
+                layers = self.pre.only_layer(dtype), self.post.only_layer(dtype)
+            *found, pooled = parse_reduce(
+                wide, edge_index, *layer, layers, self.multiplier
+            )
+            parsing = Parsing.of(*found)
+            edges = self.connect(parsing.selection, edge_index, edge_attr, batch)
+            return self._packed(x, pooled, edges, parsing, size)
 
     def parse(
-        self, x: Tensor, edge_index: Tensor, *, resting: OptTensor = None
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: OptTensor = None,
+        *,
+        resting: OptTensor = None,
     ) -> Parsing:
         """Scores edges and clusters nodes; those marked as resting stay alone."""
-        x = self._widened(x)
-        drops = self.training and self.dropout_parsing > 0.0
-        layer = self.edge_net.only_layer(x.dtype)
-        if drops or self.self_loops or self.score_round is not None or layer is None:
-            return self._parse_stepwise(x, edge_index, resting)
-        return Parsing.of(*scored_clusters(x, edge_index, *layer, resting))
+        layer = self._only_layer(x)
+        if layer is not None:
+            x = x.to(layer[0].dtype)
+            return Parsing.of(*scored_clusters(x, edge_index, *layer, resting))
+        rate = self.dropout_parsing if self.training else 0.0
+        bound, loops = self.max_cluster_size, self.self_loops
+        rules = ParseRules(loops, rate, self.score_round, bound, self.validate)
+        attr = scored_attr(edge_attr, self.edge_channels)
+        x = x.to(self._wide(x))
+        return parse_steps(self.edge_net, x, edge_index, attr, rules, resting)
 
-    def _parse_stepwise(
-        self, x: Tensor, edge_index: Tensor, resting: OptTensor
-    ) -> Parsing:
-        """Parses with loops, dropout, rounding and any depth of the MLP."""
-        size, kept = x.size(0), None
-        loops = torch.arange(size if self.self_loops else 0, device=x.device)
-        if self.training and self.dropout_parsing > 0.0:
-            pairs, kept = drop_pairs(edge_index, size, self.dropout_parsing)
-            stays = torch.rand(loops.size(0), device=x.device) >= self.dropout_parsing
-            loops = loops.index_select(0, stays.nonzero().view(-1))
-        else:
-            pairs = distinct_pairs(edge_index, size)
-        links = torch.cat([pairs, loops.expand(2, -1)], dim=1)
-        # Only links inside clusters get a gradient: it is built for them alone,
-        # unless dropout inside the MLP would then draw anew.
-        once = self.training and self.edge_net.is_random
-        with torch.set_grad_enabled(once and torch.is_grad_enabled()):
-            logit = self.edge_net(x, links)
-        choice = logit.detach()
-        if resting is not None:
-            choice = choice.masked_fill(resting.index_select(0, links[0]), torch.nan)
-        cluster, count = link_components(self._choice(choice, pairs, loops, size))
-        mean, number = self.edge_net.mean_scores(
-            x, links, logit, cluster, count, again=not once
-        )
-        return Parsing.of(cluster, mean, number, kept)
+    def _only_layer(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Weight and bias of the score where nothing else is asked for."""
+        steps = self.score_round is not None or self.max_cluster_size is not None
+        drops = self.training and self.dropout_parsing > 0.0
+        if steps or drops or self.self_loops or self.validate:
+            return None
+        return self.edge_net.only_layer(self._wide(x))
+
+    def _wide(self, x: Tensor) -> torch.dtype:
+        """The type of the weights (of ``x`` without any), float32 at least."""
+        return torch.promote_types(self.edge_net.dtype or x.dtype, torch.float32)
 
     def merge(
         self,
@@ -210,25 +237,25 @@ class GraphParsingPooling(Pooling):
         """Pools features and edges into the clusters of a parsing."""
         selection, kept = parsing.selection, parsing.kept
         factor = parsing.factor(self.multiplier)
-        pooled = self.reduce(self._widened(x), selection, factor).to(x.dtype)
+        pooled = self.reduce(x.to(self._wide(x)), selection, factor)
         if kept is not None:
             edge_index = edge_index.index_select(1, kept)
             edge_attr = None if edge_attr is None else edge_attr.index_select(0, kept)
         edges = self.connect(selection, edge_index, edge_attr, batch)
-        loss, score = x.new_zeros(()), parsing.score.to(x.dtype)
-        return self.pack(pooled, edges, selection, score, loss, batch_size)
+        return self._packed(x, pooled, edges, parsing, batch_size)
 
-    def _widened(self, x: Tensor) -> Tensor:
-        """Features in the type of the weights, float32 at least."""
-        return x.to(torch.promote_types(self.edge_net.dtype, torch.float32))
-
-    def _choice(self, logit: Tensor, pairs: Tensor, loops: Tensor, size: int) -> Tensor:
-        """The node that each node points at."""
-        logit = rounded(logit, self.score_round)
-        edges, own = logit.split([pairs.size(1), loops.size(0)])
-        none = own.new_full((size,), torch.nan)
-        best = none.index_copy(0, loops, own) if self.self_loops else None
-        return dominant_links(pairs, edges, size, best, both_ways=True)
+    def _packed(
+        self,
+        x: Tensor,
+        pooled: Tensor,
+        edges: ConnectOutput,
+        parsing: Parsing,
+        batch_size: int,
+    ) -> PoolOutput:
+        """The result in the type of the features."""
+        selection, score = parsing.selection, parsing.score.to(x.dtype)
+        loss = x.new_zeros(())
+        return self.pack(pooled.to(x.dtype), edges, selection, score, loss, batch_size)
 
     def reduce(
         self, x: Tensor, selection: Selection, factor: OptTensor = None
@@ -253,50 +280,13 @@ class GraphParsingPooling(Pooling):
         batch: Tensor,
     ) -> ConnectOutput:
         """Edges between clusters, each once, with ones or merged attributes."""
-        merges = edge_attr is not None and self.edge_reduce != "binary"
+        how = self.edge_reduce
+        merges = how == "count" or (edge_attr is not None and how != "binary")
         groups = (selection.cluster_index, selection.num_clusters)
         edges, place = contract(edge_index, *groups, has_place=merges)
-        size = edges.size(1)
-        if edge_attr is not None and merges:
-            # Edges inside clusters are merged into a last one, which is left out.
-            how: Any = self.edge_reduce
-            merged = segment_reduce(edge_attr, place, dim_size=size + 1, reduce=how)
-            edge_attr = merged.narrow(0, 0, size)
-        elif edge_attr is not None:
-            _check_scalar(edge_attr)
-            edge_attr = edge_attr.new_ones(size, *edge_attr.shape[1:])
+        edge_attr = coarse_attr(edge_attr, place, edges.size(1), how)
         return ConnectOutput(edges, edge_attr, pooled_batch(selection, batch))
 
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""
         return spell_call(type(self), self._given)
-
-
-def _check_options(given: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` for an option out of range."""
-    owner = "GraphParsingPooling"
-    check_choice(owner, "multiplier", given["multiplier"], get_args(Multiplier))
-    check_choice(owner, "edge_reduce", given["edge_reduce"], get_args(CoarseEdges))
-    for name, low in (("in_channels", 1), ("score_layers", 1), ("deepsets_layers", 0)):
-        if given[name] < low:
-            raise ValueError(
-                f"{owner} got {name}={given[name]}, expected an int of at least {low}; "
-                f"choose one."
-            )
-    for name in ("dropout", "dropout_parsing", "score_round"):
-        value = given[name]
-        if value is not None and not 0.0 <= value < 1.0:
-            raise ValueError(
-                f"{owner} got {name}={value}, expected a float in [0, 1); choose a "
-                f"smaller one."
-            )
-
-
-def _check_scalar(edge_attr: OptTensor) -> None:
-    """Raises ``ValueError`` for attributes that ones cannot stand for."""
-    if edge_attr is not None and edge_attr.dim() > 1 and edge_attr.size(-1) > 1:
-        raise ValueError(
-            f"GraphParsingPooling got edge_attr of shape {list(edge_attr.shape)}, "
-            f"expected [E] or [E, 1] with edge_reduce='binary'; choose edge_reduce="
-            f"'sum', 'mean' or 'max'."
-        )

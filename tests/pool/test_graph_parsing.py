@@ -10,9 +10,10 @@ from torch import Tensor
 
 from pyg_pool import GraphParsingPooling
 from pyg_pool.core.blocks import PairMLP
+from pyg_pool.core.parse_steps import node_links
 from pyg_pool.kernels import coalesce, connected_components
 from pyg_pool.kernels.pairs import link_scores
-from pyg_pool.kernels.parse import dominant_links
+from pyg_pool.kernels.parse import dominant_links, rounded
 from pyg_pool.pool.graph_parsing import parse
 from tests.golden_files import load, names
 
@@ -28,7 +29,7 @@ class Stored(PairMLP):
         self.to(logits.dtype)
         self.logits = logits
 
-    def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
+    def forward(self, x: Tensor, pairs: Tensor, attr: Any = None) -> Tensor:
         return self.logits[pairs[0], pairs[1]]
 
 
@@ -314,7 +315,7 @@ def test_only_inner_edges_train_the_score(backend: str) -> None:
 
 @pytest.mark.parametrize(
     ("how", "wanted"),
-    [("binary", 1.0), ("sum", 7.0), ("mean", 3.5), ("max", 5.0)],
+    [("binary", 1.0), ("sum", 7.0), ("mean", 3.5), ("max", 5.0), ("count", 2.0)],
 )
 def test_coarse_edges(how: Any, wanted: float) -> None:
     ladder = both(torch.tensor([[0, 2, 1, 0], [1, 3, 2, 3]]))
@@ -324,8 +325,9 @@ def test_coarse_edges(how: Any, wanted: float) -> None:
     assert out.edge_index.tolist() == [[0, 1], [1, 0]]
     assert out.edge_attr.tolist() == [wanted, wanted]
     assert pool(X, ladder, weight.view(-1, 1)).edge_attr.shape == (2, 1)
-    assert pool(X, ladder).edge_attr is None
-    if how == "binary":
+    without = pool(X, ladder).edge_attr
+    assert without is None if how != "count" else without.tolist() == [2.0, 2.0]
+    if how in ("binary", "count"):
         with pytest.raises(ValueError, match=r"\[8, 2\], expected \[E\] or \[E, 1\]"):
             pool(X, ladder, torch.ones(8, 2))
 
@@ -383,14 +385,12 @@ def test_nearly_equal_scores_can_be_made_equal() -> None:
     # The pair (1, 2) is better than (0, 1) by a rounding error.
     x = torch.tensor([[1.0], [2.0], [1.0 + 1e-6], [0.1]])
     assert by_product()(x, PATH).selection.cluster.tolist() == [0, 0, 0, 0]
-    pool = by_product(score_round=2**-12)
-    link = pool._choice(pool.edge_net(x, PATH[:, :3]), PATH[:, :3], PATH[0, :0], 4)
-    assert link.tolist() == [1, 0, 1, 2]
-    with_error = by_product()
-    link = with_error._choice(
-        pool.edge_net(x, PATH[:, :3]), PATH[:, :3], PATH[0, :0], 4
-    )
-    assert link.tolist() == [1, 2, 1, 2]
+    logit = by_product().edge_net(x, PATH[:, :3])
+    for step, wanted in ((2**-12, [1, 0, 1, 2]), (None, [1, 2, 1, 2])):
+        link = node_links(rounded(logit, step), PATH[:, :3], PATH[0, :0], 4)
+        assert link.tolist() == wanted
+    rounding = by_product(score_round=2**-12)
+    assert rounding(x, PATH).selection.cluster.tolist() == [0, 0, 0, 0]
 
 
 def test_loop_keeps_a_node_alone(backend: str) -> None:
@@ -443,6 +443,9 @@ def test_reads_the_authors_names() -> None:
         ({"dropout": 1.0}, r"dropout=1.0, expected a float in \[0, 1\)"),
         ({"dropout_parsing": -0.1}, "dropout_parsing=-0.1"),
         ({"score_round": 2.0}, "score_round=2.0"),
+        ({"max_cluster_size": 0}, "max_cluster_size=0, expected an int of at least 1"),
+        ({"edge_channels": 0}, "edge_channels=0, expected an int of at least 1"),
+        ({"scorer": "dots"}, "did you mean 'dot'"),
     ],
 )
 def test_refuses_bad_options(options: dict[str, Any], match: str) -> None:
@@ -465,3 +468,128 @@ def test_repeated_pooling_ends_by_itself() -> None:
     assert sizes[-1] == int(whole.max()) + 1
     assert edges.numel() == 0
     assert len(sizes) <= 6
+
+
+@pytest.mark.parametrize("scorer", ["dot", "cosine"])
+def test_scorers_without_weights(scorer: Any, backend: str) -> None:
+    x = torch.randn(30, 4).double().requires_grad_()
+    edges, *_ = random_graphs(1, None)
+    pool = GraphParsingPooling(4, scorer=scorer, deepsets_layers=0)
+    assert not list(pool.parameters())
+    out = pool(x, edges)
+    rows = x if scorer == "dot" else torch.nn.functional.normalize(x)
+    score = (rows[edges[0]] * rows[edges[1]]).sum(1)
+    cluster = parse(edges, score, 30)
+    assert torch.equal(out.selection.cluster, cluster)
+    mean, count = link_scores(edges, score.sigmoid(), cluster, out.x.size(0))
+    wanted = x.new_zeros(out.x.shape).index_add(0, cluster, x) * (mean * count)[:, None]
+    torch.testing.assert_close(out.x, wanted)
+    slopes = [torch.autograd.grad(each.sum(), x)[0] for each in (out.x, wanted)]
+    torch.testing.assert_close(*slopes)
+
+
+def test_scorer_of_the_user() -> None:
+    edges, *_ = random_graphs(1, None)
+    x = torch.randn(30, 4, requires_grad=True)
+
+    def closeness(x: Tensor, pairs: Tensor) -> Tensor:
+        return -(x[pairs[0]] - x[pairs[1]]).norm(dim=1)
+
+    pool = GraphParsingPooling(4, scorer=closeness)
+    assert "scorer=" in repr(pool)
+    for mode in (True, False):
+        out = pool.train(mode)(x, edges)
+        wanted = parse(edges, closeness(x, edges), 30)
+        assert torch.equal(out.selection.cluster, wanted)
+        assert torch.autograd.grad(out.score.sum(), x)[0].any()
+    trained = GraphParsingPooling(4, scorer=Bilinear(4))
+    trained(x, edges).x.sum().backward()
+    assert all(part.grad is not None for part in trained.parameters())
+
+
+class Bilinear(torch.nn.Module):
+    """A scorer with weights."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(channels, channels, bias=False)
+
+    def forward(self, x: Tensor, pairs: Tensor) -> Tensor:
+        return (self.layer(x[pairs[0]]) * self.layer(x[pairs[1]])).sum(1)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_scores_read_edge_attributes(depth: int) -> None:
+    edges, score, *_ = random_graphs(1, None)
+    pool = GraphParsingPooling(
+        2, score_layers=depth, edge_channels=1, edge_reduce="mean", multiplier="mean"
+    )
+    x = torch.randn(30, 2, requires_grad=True)
+    if depth == 1:  # the attribute alone decides
+        weight = torch.tensor([[0.0, 0.0, 1.0]])
+        pool.edge_net.mlp[0].weight = torch.nn.Parameter(weight)
+    weight = (score.float() / 50).requires_grad_()
+    out = pool(x, edges, weight)
+    if depth == 1:
+        assert torch.equal(out.selection.cluster, parse(edges, score, 30))
+    assert torch.autograd.grad(out.x.sum(), weight)[0].any()
+    again = pool(out.x, out.edge_index, out.edge_attr)
+    assert again.x.size(0) < out.x.size(0)
+    # Attributes that differ by direction count with their mean.
+    uneven = weight.detach().clone()
+    uneven[: edges.size(1) // 2] += 1.0
+    uneven[edges.size(1) // 2 :] -= 1.0
+    torch.testing.assert_close(pool(x, edges, uneven).score, out.score)
+    with pytest.raises(ValueError, match="edge_attr of None, expected"):
+        pool(x, edges)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_bounded_clusters(most: int, backend: str) -> None:
+    edges, *_ = random_graphs(1, None, (40, 40))
+    x = torch.randn(80, 4)
+    pool = GraphParsingPooling(4, max_cluster_size=most)
+    out = pool(x, edges)
+    sizes = torch.bincount(out.selection.cluster)
+    assert int(sizes.max()) == most
+    inside = edges[:, out.selection.cluster[edges].diff(dim=0).view(-1) == 0]
+    whole = connected_components(inside, 80)
+    assert torch.equal(whole, out.selection.cluster)
+    pool.max_cluster_size = None
+    free = pool(x, edges)
+    pool.max_cluster_size = 80
+    assert torch.equal(pool(x, edges).selection.cluster, free.selection.cluster)
+    assert free.x.size(0) < out.x.size(0)
+
+
+def test_validation_on_request() -> None:
+    pool = by_product(validate=True)
+    pool(X, PATH)
+    with pytest.raises(ValueError, match="3 edges without their opposite"):
+        pool(X, PATH[:, :3])
+    x = X.clone()
+    x[1] = torch.nan
+    with pytest.raises(ValueError, match="a score of nan for 2 of 3 edges"):
+        pool(x, PATH)
+
+
+def test_nothing_and_isolated_nodes(backend: str) -> None:
+    pool = GraphParsingPooling(2)
+    none = torch.empty(2, 0, dtype=torch.long)
+    batch = torch.empty(0, dtype=torch.long)
+    out = pool(torch.empty(0, 2), none, batch=batch, batch_size=3)
+    assert out.x.shape == (0, 2)
+    assert out.batch_size == 3
+    for count in (1, 4):
+        out = pool(torch.randn(count, 2), none)
+        assert out.selection.cluster.tolist() == list(range(count))
+        assert out.score.tolist() == [1.0] * count
+
+
+def test_repeats_and_loops_are_passed_over(backend: str) -> None:
+    x, pool = torch.randn(4, 3), GraphParsingPooling(3)
+    given = torch.cat([PATH, PATH[:, :2], torch.tensor([[1, 3], [1, 3]])], dim=1)
+    wanted, found = pool(x, PATH), pool(x, given)
+    assert torch.equal(found.selection.cluster, wanted.selection.cluster)
+    assert torch.equal(found.x, wanted.x)
+    assert torch.equal(found.edge_index, wanted.edge_index)
