@@ -125,7 +125,7 @@ class PairTimes:
 
 def _dot(out: Tensor) -> Tensor:
     """Sum of squares, in one pass."""
-    flat = out.detach().reshape(-1)
+    flat = out.reshape(-1)
     return flat.dot(flat)
 
 
@@ -150,11 +150,15 @@ class Step:
     def __call__(self) -> None:
         """Run one step."""
         outputs = self.forward(self.x, self.edge_weight)
-        self.losses = [_dot(out) for out in outputs]
-        learned = [out for out in outputs if out.requires_grad]
+        plain = [out.detach() for out in outputs]
+        self.losses = [_dot(out) for out in plain]
+        pairs = zip(outputs, plain, strict=True)
+        learned = [pair for pair in pairs if pair[0].requires_grad]
         # Both sides pay for the squares alike, so they should cost as little as can
         # be: their gradient is handed over, not found by steps of autograd.
-        torch.autograd.backward(learned, [out.detach() * 2 for out in learned])
+        torch.autograd.backward(
+            [out for out, _ in learned], [values + values for _, values in learned]
+        )
 
     def clear(self) -> None:
         """Drop all gradients."""

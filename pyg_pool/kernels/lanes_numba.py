@@ -24,8 +24,8 @@ from numba.extending import (
 )
 
 __all__ = [
-    "FLOAT", "LANES", "add_up", "below", "beyond", "both", "equal", "is_number", "like",
-    "load", "pick", "splat", "store",
+    "FLOAT", "LANES", "add_up", "below", "beyond", "both", "equal", "fetch",
+    "is_number", "like", "load", "pick", "splat", "store",
 ]  # fmt: skip
 
 
@@ -230,6 +230,23 @@ def _store_rule(context: Any, pointer: Any, at: Any, value: Any, left: Any) -> A
     return types.void(pointer, types.int64, value, types.int64), build
 
 
+def _fetch_rule(context: Any, pointer: Any, at: Any) -> Any:
+    """Asks for memory that will be read soon."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = ir.PointerType(ir.IntType(8))
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), byte)
+        word = ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch.p0", (), shape)
+        how = [ir.Constant(word, number) for number in (0, 3, 1)]  # read, keep, data
+        builder.call(function, [place, *how])
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64), build
+
+
+fetch: Any = intrinsic(_fetch_rule)
 load: Any = intrinsic(_load_rule)
 store: Any = intrinsic(_store_rule)
 

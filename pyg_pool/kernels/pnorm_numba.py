@@ -33,13 +33,11 @@ from pyg_pool.kernels.lanes_numba import (
     splat,
     store,
 )
-from pyg_pool.kernels.segment_numba import RUN, run_end  # noqa: F401
+from pyg_pool.kernels.segment_numba import RUN, UNMET, ahead, run_end  # noqa: F401
 from pyg_pool.kernels.softmax_numba import zeros
 
 # Logarithms of 0 and of the term of a 0; finite, so that 0 times it is 0.
 NO_LOG, FLOOR = -1e30, -1e4
-# Stands where no row of a segment was met yet.
-UNMET = -1.0
 # Logarithm of the largest float32, less 1.
 HIGHEST = 87.72283172607422
 # Within e^+-40 a plain product is more exact than the way through logarithms.
@@ -171,6 +169,7 @@ def _sums(
             return 1
         if not is_counted:
             count[b] += j - i
+        ahead(x, i, j, n, width, start, stop)
         is_new = start < stop and kept[b * width + start] == UNMET
         for c in range(start, stop, LANES):
             left = stop - c

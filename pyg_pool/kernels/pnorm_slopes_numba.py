@@ -27,7 +27,7 @@ from pyg_pool.kernels.pnorm_numba import (
     scale_of,
     smaller,
 )
-from pyg_pool.kernels.segment_numba import run_end
+from pyg_pool.kernels.segment_numba import ahead, run_end
 from pyg_pool.kernels.softmax_numba import zeros
 
 
@@ -118,6 +118,7 @@ def backward(
     block, i = norms * size * width, start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
+        ahead(x, i, j, stop, width, 0, width)
         for c in range(0, width, LANES):
             left = width - c
             for r in range(norms):

@@ -177,20 +177,20 @@ class _PerChannel(torch.autograd.Function):
         ctx: Any, scores: Tensor, values: Tensor, index: Tensor, size: int, same: bool
     ) -> Tensor:
         rows, width = values.shape
-        top, total, out = (torch.empty((size, width)) for _ in range(3))
+        kept, out = torch.empty(2 * size * width), torch.empty((size, width))
         twin.guarded(
             OWNER, index, size, room().forward.single, width, rows * width, rows,
             width, size, scores.data_ptr(), values.data_ptr(), index.data_ptr(),
-            top.data_ptr(), total.data_ptr(), out.data_ptr(),
+            kept.data_ptr(), out.data_ptr(),
         )  # fmt: skip
-        ctx.options = size, same
-        ctx.save_for_backward(scores, values, index, top, total, out)
+        ctx.options = size, same, kept
+        ctx.save_for_backward(scores, values, index, out)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
-        scores, values, index, top, total, out = ctx.saved_tensors
-        size, same = ctx.options
+        scores, values, index, out = ctx.saved_tensors
+        size, same, kept = ctx.options
         if torch.is_grad_enabled() and same:
             again = _native(values, values, index, size)
             both = torch.autograd.grad(again, values, grad, create_graph=True)
@@ -206,8 +206,8 @@ class _PerChannel(torch.autograd.Function):
             wanted, by_scores = kernel.SAME, by_values
         grad = grad.contiguous()
         shared(
-            kernel.backward.single, rows, values.numel(), width, scores.data_ptr(),
-            values.data_ptr(), index.data_ptr(), top.data_ptr(), total.data_ptr(),
+            kernel.backward.single, rows, rows * width, width, size,
+            scores.data_ptr(), values.data_ptr(), index.data_ptr(), kept.data_ptr(),
             out.data_ptr(), grad.data_ptr(), wanted, by_values.data_ptr(),
             by_scores.data_ptr(),
         )  # fmt: skip

@@ -10,68 +10,85 @@ from numba import njit
 from pyg_pool.kernels.entry_numba import entry
 from pyg_pool.kernels.exponential_numba import exp, exp_down
 from pyg_pool.kernels.lanes_numba import LANES, add_up, like, load, splat, store
-from pyg_pool.kernels.segment_numba import WIDE, four, plus, put, run_end
+from pyg_pool.kernels.segment_numba import (
+    UNMET,
+    WIDE,
+    ahead,
+    four,
+    plus,
+    put,
+    run_end,
+)
 from pyg_pool.kernels.softmax_numba import not_zero, shift_of, top_of, zeros
 
 # What a backward kernel writes: gradients of values, of scores, or of both as one.
 VALUES, SCORES, SAME = 1, 2, 4
 
 
-@entry("n n n n n x x i x x x")
+@entry("n n n n n x x i x x")
 def forward(
     start: int, stop: int, n: int, width: int, size: int, scores: Any, values: Any,
-    index: Any, top: Any, total: Any, out: Any,
+    index: Any, kept: Any, out: Any,
 ) -> int:  # fmt: skip
-    """Weighted sums, the largest scores and the sums of exponentials, in one pass."""
-    for b in range(size):
+    """Weighted sums in one pass; ``kept`` gets largest scores, sums of exponentials."""
+    block, i = size * width, 0
+    for e in range(size):
         for c in range(start, stop, LANES):
-            zero = load(scores, 0, 0)
-            store(top, b * width + c, like(zero, -np.inf), stop - c)
-            store(total, b * width + c, zero, stop - c)
-            store(out, b * width + c, zero, stop - c)
-    i = 0
+            at, left, zero = e * width + c, stop - c, load(scores, 0, 0)
+            store(kept, block + at, like(zero, UNMET), left)
+            store(out, at, zero, left)
     while i < n:
         b, j = index[i], run_end(index, i, n)
         if b < 0 or b >= size:
             return 1
+        ahead(scores, i, j, n, width, start, stop)
+        is_new = start < stop and kept[block + b * width + start] == UNMET
         for c in range(start, stop, LANES):
             at, left = b * width + c, stop - c
-            old = load(top, at, left)
-            new = top_of(scores, i, j, width, c, left, old)
+            top = like(load(scores, 0, 0), -np.inf)
+            if not is_new:
+                top = load(kept, at, left)
+            new = top_of(scores, i, j, width, c, left, top)
             shift = shift_of(new)
-            kept = exp(shift_of(old) - shift)
             added, mixed = zeros(new), zeros(new)
+            if not is_new:
+                share = exp(shift_of(top) - shift)
+                added = share * load(kept, block + at, left)
+                mixed = share * load(out, at, left)
             for k in range(i, j):
                 here = k * width + c
                 weight = exp_down(load(scores, here, left) - shift)
                 added = added + weight
                 mixed = mixed + weight * load(values, here, left)
-            store(top, at, new, left)
-            store(total, at, load(total, at, left) * kept + added, left)
-            store(out, at, load(out, at, left) * kept + mixed, left)
+            store(kept, at, new, left)
+            store(kept, block + at, added, left)
+            store(out, at, mixed, left)
         i = j
-    for b in range(size):
+    for e in range(size):
         for c in range(start, stop, LANES):
-            at, left = b * width + c, stop - c
-            mean = load(out, at, left) / not_zero(load(total, at, left))
-            store(out, at, mean, left)
+            at, left = e * width + c, stop - c
+            mean = load(out, at, left)
+            mean = mean / not_zero(load(kept, block + at, left))
+            store(out, at, mean + zeros(mean), left)
     return 0
 
 
-@entry("n n n x x i x x x x n x x")
+@entry("n n n n x x i x x x n x x")
 def backward(
-    start: int, stop: int, width: int, scores: Any, values: Any, index: Any,
-    top: Any, total: Any, out: Any, grad: Any, wanted: int, grad_values: Any,
+    start: int, stop: int, width: int, size: int, scores: Any, values: Any,
+    index: Any, kept: Any, out: Any, grad: Any, wanted: int, grad_values: Any,
     grad_scores: Any,
 ) -> int:  # fmt: skip
     """Writes the gradients that are wanted."""
     i = start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
+        ahead(scores, i, j, stop, width, 0, width)
         for c in range(0, width, LANES):
             at, left = b * width + c, width - c
-            shift = shift_of(load(top, at, left))
-            factor = load(grad, at, left) / not_zero(load(total, at, left))
+            shift = shift_of(load(kept, at, left))
+            total = load(kept, size * width + at, left)
+            factor = load(grad, at, left) / not_zero(total)
             mean = load(out, at, left)
             if wanted == SAME:
                 mean = mean - like(mean, 1.0)
@@ -100,6 +117,7 @@ def add_weighted(
     i = 0
     while i < n:
         b, j = index[i], run_end(index, i, n)
+        ahead(values, i, j, n, width, start, stop)
         for h in range(start // depth, (stop + depth - 1) // depth):
             c, last = max(start, h * depth), min(stop, (h + 1) * depth)
             while c + WIDE <= last:
@@ -140,6 +158,7 @@ def weighted_backward(
     i = start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
+        ahead(values, i, j, stop, width, 0, width)
         for h in range(heads):
             up = b * width + h * depth
             if wanted & SCORES:

@@ -20,6 +20,7 @@ from pyg_pool.kernels.lanes_numba import (
     LANES,
     beyond,
     both,
+    fetch,
     is_number,
     like,
     load,
@@ -29,6 +30,10 @@ from pyg_pool.kernels.lanes_numba import (
 )
 
 RUN = 64
+# Rows from one to the one that is asked for meanwhile, and floats of a cache line.
+AHEAD, LINE = 32, 16
+# Stands where no row of a segment was met yet.
+UNMET = -1.0
 # Channels that are taken at once where there are so many: memory is then read in order.
 WIDE = 4 * LANES
 
@@ -40,6 +45,14 @@ def run_end(index: Any, i: int, stop: int) -> int:
     while j < last and index[j] == b:
         j += 1
     return j
+
+
+@njit(inline="always")
+def ahead(x: Any, i: int, j: int, n: int, width: int, start: int, stop: int) -> None:
+    """Asks for as many rows as a run has, some way behind it."""
+    for k in range(min(n, i + AHEAD), min(n, j + AHEAD)):
+        for c in range(start, stop, LINE):
+            fetch(x, k * width + c)
 
 
 @njit(inline="always")
@@ -94,6 +107,7 @@ def sums(
         b, j, c = index[i], run_end(index, i, n), start
         if b < 0 or b >= size:
             return 1
+        ahead(x, i, j, n, width, start, stop)
         while c + WIDE <= stop:
             totals = four(x, i * width + c)
             for k in range(i + 1, j):
@@ -197,6 +211,7 @@ def extremes(
         b, j, c = index[i], run_end(index, i, n), start
         if b < 0 or b >= size:
             return 1
+        ahead(x, i, j, n, width, start, stop)
         is_new = start < stop and arg[b * width + start] == n
         while c + WIDE <= stop:
             _wide_extremes(x, i, j, width, c, b, sign, is_new, best, arg)

@@ -20,7 +20,7 @@ from pyg_pool.kernels.lanes_numba import (
     splat,
     store,
 )
-from pyg_pool.kernels.segment_numba import run_end
+from pyg_pool.kernels.segment_numba import ahead, run_end
 
 
 @njit(inline="always")
@@ -64,6 +64,7 @@ def powers(
         b, j = index[i], run_end(index, i, n)
         if b < 0 or b >= size:
             return 1
+        ahead(x, i, j, n, width, start, stop)
         for c in range(start, stop, LANES):
             at, left = b * width + c, stop - c
             old = load(top, at, left)
@@ -94,6 +95,7 @@ def weights(
     i = start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
+        ahead(x, i, j, stop, width, 0, width)
         for c in range(0, width, LANES):
             at, left = b * width + c, width - c
             shift = shift_of(load(top, at, left))
