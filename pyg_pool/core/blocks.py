@@ -216,7 +216,9 @@ class ResidualMLP(Module):
         only: Any
         (only,) = self.mlp._modules.values()
         norm = self.norm
-        weight, bias, scale, shift = only.weight, only.bias, norm.weight, norm.bias
+        weight, bias = only.weight, only.bias
+        scale: Tensor = norm.weight
+        shift: Tensor = norm.bias
         if weight.dtype != dtype:
             weight, bias = weight.to(dtype), bias.to(dtype)
             scale, shift = scale.to(dtype), shift.to(dtype)

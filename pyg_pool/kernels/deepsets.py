@@ -133,8 +133,8 @@ def deepsets_forward(
 
     x, width = x.detach(), x.size(1)
     layers = x.new_empty(2, width + 1, width)
-    weights: Any = [each.detach().numpy() for each in (*first[:2], *second[:2])]
-    twin.centred(*weights, layers.numpy())
+    w1, b1, w2, b2 = (each.detach().numpy() for each in (*first[:2], *second[:2]))
+    twin.centred(w1, b1, w2, b2, layers.numpy())
     keeps = x.numel() <= KEPT
     rows = x.new_empty(x.shape if keeps else (_block(x), width))
     zeros = x.new_zeros(size * (width + 1))

@@ -16,11 +16,12 @@ from torch import Tensor
 
 from pyg_pool.core import Hierarchy
 from pyg_pool.core.naming import spell_call
+from pyg_pool.core.parse_forms import CoarseEdges
+from pyg_pool.core.parse_steps import Scorer
 from pyg_pool.core.parsing import Multiplier
 from pyg_pool.models.conv_factory import Conv
 from pyg_pool.models.gpn_forms import BlockLayers
 from pyg_pool.models.gpn_parts import ParsingParts
-from pyg_pool.pool.graph_parsing import CoarseEdges
 from pyg_pool.typing import OptTensor
 
 __all__ = ["GraphParsingNetwork", "GraphParsingOutput"]
@@ -92,6 +93,9 @@ class GraphParsingNetwork(ParsingParts):
         edge_reduce: Attributes of coarse edges, as in the operator.
         use_edge_attr: Whether convolutions see edge weights and attributes.
         score_round: Rounding of logits that keeps ties, as in the operator.
+        scorer: What scores an edge, as in the operator.
+        score_edges: Whether the scorer reads edge weights or attributes too.
+        max_cluster_size: Largest number of nodes that one pooling merges into one.
         readout: ``"last"``, or ``"levels"`` for the sum of the means of all levels.
         max_levels: Largest number of poolings.
         min_nodes: Graphs with this many nodes or fewer are not pooled further.
@@ -155,6 +159,9 @@ class GraphParsingNetwork(ParsingParts):
         edge_reduce: CoarseEdges = "binary",
         use_edge_attr: bool = True,
         score_round: float | None = None,
+        scorer: Scorer = "product",
+        score_edges: bool = False,
+        max_cluster_size: int | None = None,
         readout: Literal["last", "levels"] = "last",
         max_levels: int | None = None,
         min_nodes: int = 1,

@@ -105,18 +105,7 @@ class ParsingParts(Module):
         self.feature_convs = None if given["feature_layers"] == "share" else blocks[1]
         has_own = self.task == "node" and given["up_layers"] != "share"
         self.up_convs = blocks[2] if has_own else None
-        loops = given["self_loops"]
-        self.pool = GraphParsingPooling(
-            width,
-            score_layers=given["score_layers"],
-            self_loops=self.task == "node" if loops is None else loops,
-            dropout=rate,
-            dropout_parsing=given["dropout_parsing"],
-            multiplier=given["multiplier"],
-            deepsets_layers=given["deepsets_layers"],
-            edge_reduce=given["edge_reduce"],
-            score_round=given["score_round"],
-        )
+        self.pool = _pooling(given)
         # Only then may a graph that rests still have edges that could be chosen.
         frees_loops = self.freeze_finished and self.pool.self_loops
         self.parses_all = self.min_nodes == 1 and not frees_loops
@@ -156,14 +145,14 @@ class ParsingParts(Module):
         while len(rounds) < limit and level.edge_index.size(1) > 0:
             scored = self.score_convs(h, level, self.use_edge_attr)
             resting = None if self.parses_all else ~going.index_select(0, level.batch)
-            parsing = self.pool.parse(scored, level.edge_index, resting=resting)
+            edges = (level.edge_index, level.edge_attr)
+            parsing = self.pool.parse(scored, *edges, resting=resting)
             if parsing.selection.num_clusters == level.num_nodes:
                 break
             rows = scored
             if self.feature_convs is not None:
                 rows = self.feature_convs(h, level, self.use_edge_attr)
-            graph = (level.edge_index, level.edge_attr, level.batch, level.batch_size)
-            out = self.pool.merge(rows, parsing, *graph)
+            out = self.pool.merge(rows, parsing, *edges, level.batch, level.batch_size)
             above = GraphLevel.of(out)
             going = going & (above.sizes < level.sizes)
             # The features of a graph that rests do not change any more.
@@ -207,6 +196,21 @@ class ParsingParts(Module):
                 rows = torch.where(moves, rows, still)
             h = rows
         return h
+
+
+def _pooling(given: Mapping[str, Any]) -> GraphParsingPooling:
+    """The operator of all levels."""
+    loops, width = given["self_loops"], given["edge_channels"] or 1
+    same = (
+        "score_layers", "dropout", "dropout_parsing", "multiplier", "deepsets_layers",
+        "edge_reduce", "score_round", "scorer", "max_cluster_size",
+    )  # fmt: skip
+    return GraphParsingPooling(
+        given["hidden_channels"],
+        self_loops=given["task"] == "node" if loops is None else loops,
+        edge_channels=width if given["score_edges"] else None,
+        **{name: given[name] for name in same},
+    )
 
 
 def _block(given: Mapping[str, Any], count: int) -> ConvBlock:

@@ -77,8 +77,9 @@ class GraphParsingPooling(Pooling):
             ``[2, P]`` pairs, each listed once, and returns ``[P]``.
         edge_channels: Number D of attributes of an edge that the scorer reads too,
             averaged over both directions.
-        max_cluster_size: Largest number of nodes in a cluster: links are then
-            followed best first, those that would make it larger are left out.
+        max_cluster_size: Largest number of nodes in a cluster: where one would be
+            larger, links are followed best first, one by one on the CPU, and those
+            that lead beyond it left out; not for compiled graphs.
         validate: Whether to refuse scores that are NaN, and directed edges.
 
     Shapes:

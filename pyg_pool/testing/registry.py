@@ -38,6 +38,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"edge_reduce": "mean", "score_layers": 2, "multiplier": "mean"},
         {"edge_reduce": "max", "deepsets_layers": 0},
         {"edge_reduce": "sum", "deepsets_layers": 2, "self_loops": True},
+        {"edge_reduce": "mean", "scorer": "cosine", "score_round": 2**-20},
     ],
     "HistographAggregation": [
         {"layer_attention": "signed_abs", "node_attention": "induced"},

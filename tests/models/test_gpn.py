@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
+from pyg_pool.core.pair_scorer import CosineScorer
 from pyg_pool.models import GraphParsingNetwork
 from tests.golden_files import names
 
@@ -185,6 +187,32 @@ def test_coarse_edges_carry_weights_and_attributes() -> None:
         small(conv="gat", edge_channels=4)(x, edges, attr)
     blind = small(use_edge_attr=False, edge_reduce="sum")
     assert_close(blind(x, edges, weight), blind(x, edges))
+
+
+def test_scorers_edges_and_bounds_reach_the_operator() -> None:
+    x, edges = torch.randn(30, 3).double(), path(30)
+    called = []
+
+    def falling(h: Tensor, pairs: Tensor) -> Tensor:
+        called.append(pairs.size(1))
+        return -pairs[0].double()
+
+    model = small(scorer=falling)
+    assert model.run(x, edges).hierarchy.levels[1].num_nodes == 1
+    assert called[0] == 29
+    assert type(small(scorer="cosine").pool.edge_net) is CosineScorer
+    weight = torch.rand(29).double().repeat(2).requires_grad_()
+    for scores in (True, False):
+        model = small(score_edges=scores, use_edge_attr=False, edge_reduce="mean")
+        out = model(x, edges, weight).sum()
+        slope = torch.autograd.grad(out, weight, allow_unused=True)[0]
+        assert (slope is not None and bool(slope.any())) == scores
+    bounded = small(max_cluster_size=2).run(x, edges).hierarchy
+    sizes = [level.num_nodes for level in bounded.levels]
+    assert len(sizes) > 2
+    assert all(2 * b >= a for a, b in pairwise(sizes))
+    with pytest.raises(ValueError, match="edge_attr of None, expected"):
+        small(score_edges=True)(x, edges)
 
 
 def test_input_edges_are_tidied() -> None:
