@@ -11,7 +11,7 @@ a constant that is added to such rows is multiplied by it first.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,8 +36,11 @@ __all__ = [
     "HistoryTrace",
     "NodeRows",
     "affine",
+    "attended",
     "induced",
+    "joint_map",
     "layer_logits",
+    "logit_maps",
     "mutual",
     "trace_history",
 ]
@@ -85,7 +88,7 @@ def trace_history(
     scale = group_scale(x, index, size)
     rows = scale.index_select(0, index).unsqueeze(-1)
     history = History(x, form.starts, index, scale)
-    maps = _joint_map(wide, form, x)
+    maps = joint_map(wide, form, x)
     logits = x.new_zeros(size, form.num_layers)
     # Where no group is scaled, as nearly always, products with ones are left out.
     is_plain = reads_values(x) and not is_traced() and bool((scale == 1).all())
@@ -102,11 +105,11 @@ def trace_history(
         among = NodeRows(
             index, factors, scale, options["heads"], options["chunk_size"], dropout
         )
-        nodes = _attended(mixed, among, wide, form)
+        nodes = attended(mixed, among, wide, form)
     return HistoryTrace(nodes, mixed, weights, logits, rows, scale)
 
 
-def _joint_map(wide: Mapping[str, Tensor], form: HistoryForm, x: Tensor) -> Tensor:
+def joint_map(wide: Mapping[str, Tensor], form: HistoryForm, x: Tensor) -> Tensor:
     """Maps of all layers, then their constants, side by side, ``[F, W + L]``."""
     width, code = form.options["hidden_channels"], form.options["positional"]
     is_shared = form.options["shared_projection"]
@@ -119,7 +122,7 @@ def _joint_map(wide: Mapping[str, Tensor], form: HistoryForm, x: Tensor) -> Tens
     return torch.cat([*(wide[f"{name}.weight"] for name in names), constants.t()], 1)
 
 
-def _attended(
+def attended(
     mixed: Tensor, nodes: NodeRows, wide: Mapping[str, Tensor], form: HistoryForm
 ) -> Tensor:
     """Rows of the nodes after attention among them."""
@@ -157,16 +160,27 @@ def layer_logits(
         ``[B, L]``, each row times the square of the group's scale.
     """
     begin, end = history.starts[-2:]
-    form = (w_q.t() @ w_k) / math.sqrt(w_q.size(0))
-    product = form @ maps
     last = history.x[:, begin:end]
-    constant = maps[:, -1:].t() @ product
+    slope, constant = logit_maps(history.starts, maps, w_q, w_k)
     last, constant = (
         (last, constant) if rows is None else (last * rows, rows @ constant)
     )
-    r = torch.addmm(constant, last, maps[:, begin:end].t() @ product)
+    r = torch.addmm(constant, last, slope)
     count = segment_count(history.index, history.scale.size(0)).clamp(min=1)
     return layer_dots(r, history) / count.to(r.dtype).unsqueeze(-1)
+
+
+def logit_maps(
+    starts: Sequence[int], maps: Tensor, w_q: Tensor, w_k: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Map of the last layer, and constant, to what meets the history in the logits.
+
+    Shapes:
+        maps: ``[F, W + L]``; returns ``[C, W + L]`` and ``[1, W + L]``.
+    """
+    begin, end = starts[-2:]
+    product = (w_q.t() @ w_k) / math.sqrt(w_q.size(0)) @ maps
+    return maps[:, begin:end].t() @ product, maps[:, -1:].t() @ product
 
 
 def affine(x: Tensor, rows: OptTensor, weight: Tensor, bias: Tensor) -> Tensor:

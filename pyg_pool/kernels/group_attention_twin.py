@@ -13,7 +13,7 @@ from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.kernels.segment import segment_count
 from pyg_pool.kernels.threads import shared
 
-__all__ = ["TwinPlan", "twin_backward", "twin_forward", "twin_plan"]
+__all__ = ["TwinPlan", "twin_backward", "twin_forward", "twin_plan", "twin_room"]
 
 # Beyond, torch's kernel is as fast and its blocks stay in the cache.
 MOST, MOST_KEYS = 512, 2048
@@ -115,6 +115,12 @@ def twin_backward(
     return into
 
 
+def twin_room(plan: TwinPlan, depth: int) -> Tensor:
+    """Memory in which the kernels pack a head of that depth of the largest group."""
+    wide, step = (-(-size // 16) * 16 for size in (depth, plan.most_keys))
+    return torch.empty(step * (2 * depth + 3 * wide + 8) + 16 * wide + 16)
+
+
 def _places(parts: Sequence[Tensor], width: int) -> list[int]:
     """Addresses of queries, keys and values."""
     if len(parts) == 3:
@@ -145,12 +151,10 @@ def _run(
     places: Sequence[int] = (),
 ) -> None:
     """Calls a kernel, in threads where that pays, each with memory of its own."""
-    wide, step = (-(-size // 16) * 16 for size in (depth, plan.most_keys))
-    need = step * (2 * depth + 3 * wide + 8) + 16 * wide + 16
     last = [tensor.data_ptr() for tensor in tensors]
 
     def run(start: int, stop: int) -> None:
-        room = torch.empty(need)
+        room = twin_room(plan, depth)
         kernel(start, stop, *given, room.data_ptr(), *last, *places)
 
     shared(run, plan.query_ptr.numel() - 1, plan.pairs * depth)

@@ -230,6 +230,7 @@ class _MixedRows(torch.autograd.Function):
     ) -> tuple[OptTensor, OptTensor, OptTensor, None]:
         weights, x, maps = ctx.saved_tensors
         if torch.is_grad_enabled():
+            weights, x, maps = (t.view_as(t) for t in (weights, x, maps))
             out = _mix(weights, x, ctx.history) @ maps.t()
             first = gradients(out, [weights, x, maps], grad)
             return first[0], first[1], first[2], None
@@ -291,10 +292,9 @@ def _again(
     with torch.enable_grad():
         if not create:
             first, x = first.detach().requires_grad_(), x.detach().requires_grad_()
+        first, x = first.view_as(first), x.view_as(x)  # one may come of the other
         inputs = [t for t in (first, x) if t.requires_grad]
         out = function(first, x, history)
         found = iter(torch.autograd.grad(out, inputs, grad, create_graph=create))
-    given = [
-        next(found) if t.requires_grad else torch.zeros_like(t) for t in (first, x)
-    ]
-    return given[0], given[1]
+    a, b = (next(found) if t.requires_grad else torch.zeros_like(t) for t in (first, x))
+    return a, b

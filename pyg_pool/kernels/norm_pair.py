@@ -131,7 +131,7 @@ class _Pair(torch.autograd.Function):
         index: Tensor, options: tuple[int, float, float, str],
     ) -> Tensor:  # fmt: skip
         from pyg_pool.kernels import norm_pair_numba as kernel
-        from pyg_pool.kernels.pnorm_numba import norms_of
+        from pyg_pool.kernels import norm_pair_parts_numba as parts
         from pyg_pool.kernels.segment_numba import RUN
 
         (rows, width), channels, (size, low, eps, negative) = (
@@ -147,14 +147,14 @@ class _Pair(torch.autograd.Function):
         ids, (counts, first) = index.data_ptr(), (t.data_ptr() for t in count.unbind())
         if kernel.tally.single(rows, size, ids, counts, first):
             refuse("segment_pnorm", index, size)
-        kernel.exponents_of.single(channels, low, raw_p.data_ptr(), p.data_ptr())
+        parts.exponents_of.single(channels, low, raw_p.data_ptr(), p.data_ptr())
         shared(
             kernel.sums.single, width, 2 * x.numel(), rows, width, size, channels,
             PARTS[negative], eps, x.data_ptr(), p.data_ptr(), ids, first,
             logs.data_ptr(), top, rest, moment,
         )  # fmt: skip
-        norms_of.single(
-            width, size, 2, channels, p.data_ptr(), raw_q.data_ptr(), counts, top,
+        parts.norms_of.single(
+            width, size, channels, p.data_ptr(), raw_q.data_ptr(), counts, top,
             rest, norms,
         )  # fmt: skip
         ctx.options = options
@@ -162,7 +162,7 @@ class _Pair(torch.autograd.Function):
         if weight is None:
             return kept[3].clone()
         out, weight = torch.empty((size, width)), weight.contiguous()
-        kernel.mix.single(
+        parts.mix.single(
             width, size, channels, weight.data_ptr(), norms, out.data_ptr()
         )
         return out
@@ -170,7 +170,7 @@ class _Pair(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[OptTensor, ...]:
         from pyg_pool.kernels import norm_pair_numba as kernel
-        from pyg_pool.kernels.pnorm_numba import slopes_of
+        from pyg_pool.kernels import norm_pair_parts_numba as parts
 
         x, raw_p, raw_q, weight, index, count, p, kept = ctx.saved_tensors
         if torch.is_grad_enabled():  # second derivatives are asked for
@@ -184,16 +184,16 @@ class _Pair(torch.autograd.Function):
         if weight is None:
             given = grad.data_ptr()
         else:
-            kernel.unmix.single(
+            parts.unmix.single(
                 width, size, channels, weight.contiguous().data_ptr(), norms,
                 grad.data_ptr(), given, grad_weight.data_ptr(),
             )  # fmt: skip
-        slopes_of.single(
-            width, size, 2, channels, p.data_ptr(), raw_q.data_ptr(),
+        parts.slopes_of.single(
+            width, size, channels, p.data_ptr(), raw_q.data_ptr(),
             count.data_ptr(), top, rest, moment, norms, given, up, log_top, shift,
             grad_p.data_ptr(), grad_q.data_ptr(),
         )  # fmt: skip
-        kernel.raw_slopes_of.single(channels, raw_p.data_ptr(), grad_p.data_ptr())
+        parts.raw_slopes_of.single(channels, raw_p.data_ptr(), grad_p.data_ptr())
         grad_x = None
         if ctx.needs_input_grad[0]:
             grad_x = torch.empty((rows, width))
@@ -216,8 +216,11 @@ def _again(
     """Gradients in steps that can be differentiated again."""
     size, low, eps, negative = ctx.options
     groups = index, None, size, 0
-    inputs = x, raw_p, raw_q, weight
-    out = _composed("norm_pair", *inputs, groups, low, eps, negative)
+    # Views, as one input may have been made of another.
+    x, raw_p, raw_q = (t.view_as(t) for t in (x, raw_p, raw_q))
+    weight = None if weight is None else weight.view_as(weight)
+    inputs, given = (x, raw_p, raw_q, weight), (low, eps, negative)
+    out = _composed("norm_pair", x, raw_p, raw_q, weight, groups, *given)
     wants = ctx.needs_input_grad[:4]
     wanted = [t for t, w in zip(inputs, wants, strict=True) if w and t is not None]
     found = iter(torch.autograd.grad(out, wanted, grad, create_graph=True))

@@ -1,12 +1,11 @@
 """Numba twin of ``norm_pair.py`` for float32: both norms in one pass over the rows.
 
 Results of the two norms stand one after the other, ``[2, size, width]``; what is done
-per segment is left to ``pnorm_numba.py``.
+per segment is in ``norm_pair_parts_numba.py``.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -21,39 +20,19 @@ from pyg_pool.kernels.exponential_numba import (
 )
 from pyg_pool.kernels.lanes_numba import (
     LANES,
-    add_up,
     below,
     equal,
     like,
     load,
     pick,
-    splat,
     store,
 )
+from pyg_pool.kernels.pnorm_numba import exponent, factor_of, smaller
 from pyg_pool.kernels.segment_numba import run_end
 from pyg_pool.kernels.softmax_numba import zeros
 
 # Logarithms of 0 and of the term of a 0; finite, so that 0 times it is 0.
 NO_LOG, FLOOR = -1e30, -1e4
-
-
-@entry("n f x x")
-def exponents_of(channels: int, low: float, raw: Any, p: Any) -> int:
-    """Exponents above 0, then those below: ``±(softplus(raw) + low)``."""
-    for e in range(2 * channels):
-        value = float(raw[e])
-        size = value if value > 20.0 else math.log1p(math.exp(value))
-        p[e] = (1.0 if e < channels else -1.0) * (size + low)
-    return 0
-
-
-@entry("n x x")
-def raw_slopes_of(channels: int, raw: Any, grad: Any) -> int:
-    """Turns the gradients of the exponents into those of their raw form."""
-    for e in range(2 * channels):
-        slope = 1.0 / (1.0 + math.exp(-min(max(float(raw[e]), -700.0), 700.0)))
-        grad[e] *= (1.0 if e < channels else -1.0) * slope
-    return 0
 
 
 @entry("n n i i i")
@@ -72,29 +51,9 @@ def tally(n: int, size: int, index: Any, count: Any, first: Any) -> int:
 
 
 @njit(inline="always")
-def _factor(value: Any, part: int) -> Any:
-    """What makes a number its magnitude in a part (0: all, 1: above, 2: below 0)."""
-    up = like(value, 0.0 if part == 2 else 1.0)
-    down = like(value, 0.0 if part == 1 else -1.0)
-    return pick(below(value, zeros(value)), down, up)
-
-
-@njit(inline="always")
-def _number(place: Any, r: int, channels: int, c: int, left: int) -> Any:
-    """A parameter of one of the norms for neighbouring channels."""
-    return splat(place[r]) if channels == 1 else load(place, r * channels + c, left)
-
-
-@njit(inline="always")
 def _log_top(top: Any) -> Any:
     """Logarithm of the extreme entry, 0 where that is 0 or not there yet."""
     return pick(below(zeros(top), top), log(top), zeros(top))
-
-
-@njit(inline="always")
-def _smaller(a: Any, b: Any) -> Any:
-    """The smaller; NaN where the first is NaN."""
-    return pick(below(b, a), b, a)
 
 
 @njit(inline="always")
@@ -164,7 +123,7 @@ def sums(
             high, low = like(zero, -1.0), like(zero, np.inf)
             for k in range(i, j):
                 value = load(x, k * width + c, left)
-                v = value * _factor(value, part) + like(value, eps)
+                v = value * factor_of(value, part) + like(value, eps)
                 high = pick(below(high, v), v, high)
                 low = pick(below(v, low), v, low)
                 log_v = pick(equal(v, zero), like(v, NO_LOG), log(v))
@@ -174,9 +133,9 @@ def sums(
                 old = load(top, up, left)
                 high = pick(below(old, high), high, old)
                 old = load(top, down, left)
-                low = pick(below(old, zero), low, _smaller(low, old))
-            p_up = _number(p, 0, channels, c, left)
-            p_down = _number(p, 1, channels, c, left)
+                low = pick(below(old, zero), low, smaller(low, old))
+            p_up = exponent(p, 0, channels, c, left)
+            p_down = exponent(p, 1, channels, c, left)
             log_high, log_low = _log_top(high), _log_top(low)
             rest_up = moment_up = ties_up = rest_down = moment_down = ties_down = zero
             for k in range(j - i):
@@ -196,46 +155,6 @@ def sums(
                 (rest_down, moment_down, ties_down), top, rest, moment,
             )  # fmt: skip
         i = j
-    return 0
-
-
-@entry("n n n x x x")
-def mix(width: int, size: int, channels: int, weight: Any, norms: Any, out: Any) -> int:
-    """Sum of the norms, each times its weight."""
-    for b in range(size):
-        for c in range(0, width, LANES):
-            at, left = b * width + c, width - c
-            first = _number(weight, 0, channels, c, left) * load(norms, at, left)
-            second = _number(weight, 1, channels, c, left)
-            second = second * load(norms, size * width + at, left)
-            store(out, at, first + second, left)
-    return 0
-
-
-@entry("n n n x x x x x")
-def unmix(
-    width: int, size: int, channels: int, weight: Any, norms: Any, grad: Any, out: Any,
-    grad_weight: Any,
-) -> int:  # fmt: skip
-    """Gradients of the norms and of their weights."""
-    for r in range(2):
-        if channels == 1:
-            grad_weight[r] = 0.0
-        for c in range(0, width, LANES):
-            left = width - c
-            factor = _number(weight, r, channels, c, left)
-            total = short = zeros(factor)
-            for b in range(size):
-                at = b * width + c
-                up = load(grad, at, left)
-                store(out, r * size * width + at, up * factor, left)
-                short = short + up * load(norms, r * size * width + at, left)
-                if b % 32 == 31 or b == size - 1:  # long sums of short ones
-                    total, short = total + short, zeros(short)
-            if channels == 1:
-                grad_weight[r] += add_up(total)
-            else:
-                store(grad_weight, r * channels + c, total, left)
     return 0
 
 
@@ -260,11 +179,11 @@ def rows(
             high, low = load(log_top, up, left), load(log_top, down, left)
             move_up, move_down = load(shift, up, left), load(shift, down, left)
             one, zero = like(high, 1.0), zeros(high)
-            p_up = _number(p, 0, channels, c, left) - one
-            p_down = _number(p, 1, channels, c, left) - one
+            p_up = exponent(p, 0, channels, c, left) - one
+            p_down = exponent(p, 1, channels, c, left) - one
             for k in range(i, j):
                 value = load(x, k * width + c, left)
-                factor = _factor(value, part)
+                factor = factor_of(value, part)
                 log_v = log(value * factor + like(value, eps))
                 slope = _slope(log_v, p_up, high, move_up, grad_up)
                 slope = slope + _slope(log_v, p_down, low, move_down, grad_down)

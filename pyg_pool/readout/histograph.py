@@ -10,7 +10,7 @@ points.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from torch_geometric.nn.aggr import Aggregation
 
 from pyg_pool.core.history_attention import HistoryTrace, trace_history
 from pyg_pool.core.history_form import HistoryForm, sinusoids
+from pyg_pool.core.history_pooled import pooled_history
 from pyg_pool.core.naming import spell_call
 from pyg_pool.errors import PygPoolWarning
 from pyg_pool.kernels.segment import segment_index, segment_reduce
@@ -202,8 +203,14 @@ class HistographAggregation(Aggregation):
         dim: int = -2,
     ) -> Tensor:
         """Returns one row per graph."""
-        index, size, found = self._trace(x, index, ptr, dim_size, dim)
-        return self._pooled(found, index, size).to(x.dtype)
+        like, (x, index, size) = x, self._groups(x, index, ptr, dim_size, dim)
+        out = None
+        if self.scope == "graph":
+            out = self._read(x, index, size, pooled_history)
+        if out is None:
+            found = self._read(x, index, size, trace_history)
+            out = self._pooled(found, index, size)
+        return out.to(like.dtype)
 
     def from_history(
         self,
@@ -234,7 +241,8 @@ class HistographAggregation(Aggregation):
             >>> round(readout.run(torch.rand(5, 12)).layer_weights.sum().item(), 5)
             1.0
         """
-        index, size, found = self._trace(x, index, ptr, dim_size, dim)
+        like, (x, index, size) = x, self._groups(x, index, ptr, dim_size, dim)
+        found: HistoryTrace = self._read(x, index, size, trace_history)
         parts = (
             self._pooled(found, index, size),
             found.nodes if self.form.has_norm else found.nodes / found.rows,
@@ -242,27 +250,33 @@ class HistographAggregation(Aggregation):
             found.layer_weights,
             found.layer_logits / found.scale.square().unsqueeze(-1),
         )
-        return HistographOutput(*(part.to(x.dtype) for part in parts))
+        return HistographOutput(*(part.to(like.dtype) for part in parts))
 
-    def _trace(
+    def _groups(
         self,
         x: Tensor,
         index: OptTensor,
         ptr: OptTensor,
         dim_size: int | None,
         dim: int,
-    ) -> tuple[Tensor, int, HistoryTrace]:
-        """Groups, their number, and all that leads to their rows."""
+    ) -> tuple[Tensor, Tensor, int]:
+        """The history as a matrix in float32 at least, groups, and their number."""
         x = self.form.check("HistographAggregation", x, dim)
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         index, size = segment_index("HistographAggregation", x, index, ptr, dim_size)
+        return x, index, size
+
+    def _read(
+        self, x: Tensor, index: Tensor, size: int, how: Callable[..., Any]
+    ) -> Any:
+        """Calls a reader of histories with all weights."""
         groups = (index, size)
         if self.scope == "batch":
             groups = (torch.zeros_like(index), 1)
         rate = self.dropout if self.training else 0.0
         with torch.autocast(x.device.type, enabled=False):
             wide = {name: p.to(x.dtype) for name, p in self.named_parameters()}
-            return index, size, trace_history(x, *groups, self.form, wide, rate)
+            return how(x, *groups, self.form, wide, rate)
 
     def _pooled(self, found: HistoryTrace, index: Tensor, size: int) -> Tensor:
         """One row per graph, or those of the nodes with ``pool="none"``."""
