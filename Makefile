@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format coverage bench bench-peers docs \
-  test-data test-scatter test-compile gpu clean
+  test-data test-scatter test-compile test-damaged gpu clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -79,6 +79,10 @@ test-scatter: ## tests of the torch-scatter and torch-sparse backends (WHEELS=fo
 test-compile: ## each operator and primitive under torch.compile, Inductor too (minutes)
 	@$(ENVIRONMENT) test
 	$(PYTEST) -m "slow or not slow" tests/test_compile.py
+
+test-damaged: ## 10,000 damaged files for each reader of graphs (about half an hour)
+	@$(ENVIRONMENT) test
+	$(PYTEST) -m slow tests/coarsen/test_read.py
 
 gpu: ## on a CUDA device: tests of the Triton kernels, then their benchmark
 	$(PYTHON) -m benchmarks.gpu

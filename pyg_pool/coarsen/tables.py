@@ -79,8 +79,26 @@ def edges_of(path: Path, names: tuple[str, ...], parts: list[Array]) -> Edges:
             f"{path} column {names[2]!r} holds {parts[2].dtype}, expected weights; "
             f"name a column of numbers."
         )
-    ends = [p.astype(str) if p.dtype.kind == "O" else p for p in parts[:2]]
+    ends = parts[:2]
+    if any(part.dtype.kind in "OU" for part in ends):
+        pairs = zip(names, ends, strict=False)
+        ends = [_as_text(path, name, part) for name, part in pairs]
     return Edges(ends[0], ends[1], parts[2] if len(parts) > 2 else None)
+
+
+def _as_text(path: Path, name: str, part: Array) -> Array:
+    """Ids as text; raises where some are missing or are no text."""
+    words = [
+        word.decode("utf-8", "replace") if isinstance(word, bytes) else word
+        for word in part.tolist()
+    ]
+    for row, word in enumerate(words):
+        if word is None or word == "" or (isinstance(word, str) and "\ufffd" in word):
+            raise ValueError(
+                f"{path} column {name!r} holds {part[row]!r} in row {row + 1}, "
+                f"expected an id of text or a number; mend or remove the row."
+            )
+    return np.array(words, dtype=str)
 
 
 def names_of(

@@ -31,6 +31,15 @@ def test_columns_of_text_by_name(sign: str, tmp_path: Path) -> None:
         read_graph(tmp_path / "a.graph", columns=("a", "b"))
 
 
+def test_ids_of_text_in_one_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n7,x\n8,7\n")
+    assert read_graph(path, columns=("a", "b")).ids.tolist() == ["7", "8", "x"]
+    path.write_bytes(b"a,b\n7,x\n8,\xff\n")
+    with pytest.raises(ValueError, match=r"'b' holds .* in row 2"):
+        read_graph(path, columns=("a", "b"))
+
+
 def test_header_comes_after_comments(tmp_path: Path) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"# one\n\n% two\na,b\n1,2\n"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import lzma
 import time
@@ -228,32 +227,64 @@ def damaged(data: bytes, random: np.random.Generator) -> bytes:
     return bytes(out)
 
 
+def write_graph(path: Path) -> None:
+    """A good file of the kind that a name stands for."""
+    path.parent.mkdir(exist_ok=True)
+    if path.name == "edge.csv.gz":
+        path.write_bytes(gzip.compress(edge_list(",", "")))
+        sizes = gzip.compress(b"100\n")
+        path.with_name("num-node-list.csv.gz").write_bytes(sizes)
+    elif path.name in BINARIES:
+        write_binary(path)
+    elif path.suffix == ".gz":
+        path.write_bytes(gzip.compress(TEXTS[path.stem]()))
+    else:
+        path.write_bytes(TEXTS[path.name]())
+
+
+def read_or_error(path: Path, options: dict[str, Any]) -> tuple[Graph | None, str]:
+    """The graph, or what the reader says of the file."""
+    try:
+        return read_graph(path, **options), ""
+    except ValueError as error:
+        return None, str(error)
+
+
 def check_damage(name: str, count: int, folder: Path) -> None:
     """A clear error or a graph; never a hang or another error."""
+    name, _, columns = name.partition(":")
     path = folder / name
-    if name in TEXTS:
-        path.write_bytes(TEXTS[name]())
-    else:
-        write_binary(path)
+    write_graph(path)
+    what = path.parent if "raw" in path.parts else path
+    options: dict[str, Any] = {"columns": tuple(columns.split(","))} if columns else {}
+    assert same(read_graph(what, **options))
     data, random = path.read_bytes(), np.random.default_rng(len(name))
     for _ in range(count):
         path.write_bytes(damaged(data, random))
         begin = time.perf_counter()
-        graph: Any = None
-        with contextlib.suppress(ValueError, FileNotFoundError):
-            graph = read_graph(path)
+        graph, message = read_or_error(what, options)
+        assert graph is not None or ("expected" in message and ";" in message)
         if graph is not None:
             assert graph.num_nodes < 10**7
             assert (graph.to_scipy() != graph.to_scipy().T).nnz == 0
         assert time.perf_counter() - begin < 10
 
 
-@pytest.mark.parametrize("name", [*TEXTS, *BINARIES])
+READERS = [
+    *TEXTS,
+    *BINARIES,
+    "a.csv:target,source",
+    "a.mtx.gz",
+    "raw/edge.csv.gz",
+]
+
+
+@pytest.mark.parametrize("name", READERS)
 def test_damaged_files(name: str, tmp_path: Path) -> None:
     check_damage(name, 40, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*TEXTS, *BINARIES])
+@pytest.mark.parametrize("name", READERS)
 def test_many_damaged_files(name: str, tmp_path: Path) -> None:
     check_damage(name, 10_000, tmp_path)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
+from pyarrow import parquet
 from scipy.sparse import csr_matrix, save_npz
 
-from pyg_pool.coarsen.tables import read_numpy, read_ogb, read_scipy, read_torch
+from pyg_pool.coarsen.tables import (
+    read_numpy,
+    read_ogb,
+    read_scipy,
+    read_table,
+    read_torch,
+)
 
 
 def test_arrays_by_name(tmp_path: Path) -> None:
@@ -47,3 +55,11 @@ def test_tensors_and_weights(tmp_path: Path) -> None:
     assert read_torch(tmp_path / "a.pt").weight.tolist() == [2, 2]
     torch.save({"edge_index": edges, "x": torch.ones(5, 1)}, tmp_path / "b.pt")
     assert read_torch(tmp_path / "b.pt").num_nodes == 5
+
+
+def test_ids_that_are_missing(tmp_path: Path) -> None:
+    for ends in (["amy", None], [7, None]):
+        table = pyarrow.table({"src": ["bob", "eve"], "dst": ends})
+        parquet.write_table(table, tmp_path / "a.parquet")
+        with pytest.raises(ValueError, match=r"column 'dst' holds (None|float64)"):
+            read_table(tmp_path / "a.parquet")
