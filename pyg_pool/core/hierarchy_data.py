@@ -129,3 +129,7 @@ def _level_of(key: str) -> int | None:
     if rest and head[:1] == "h" and head[1:].isdigit():
         return int(head[1:])
     return None
+
+
+# As PyG does for its own classes: disk caches load it without running code.
+torch.serialization.add_safe_globals([HierarchyData])

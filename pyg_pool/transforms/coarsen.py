@@ -91,6 +91,16 @@ class Coarsen(BaseTransform):
         self.ratio, self.num_clusters, self.levels = ratio, num_clusters, levels
         self.kernel, self.edge, self.num_threads = kernel, edge, num_threads
 
+    def __repr__(self) -> str:
+        """All options, by which PyG tells a cache of other options."""
+        size = f"ratio={self.ratio}"
+        if self.num_clusters is not None:
+            size = f"num_clusters={self.num_clusters}"
+        return (
+            f"{type(self).__name__}({size}, levels={self.levels}, "
+            f"kernel={self.kernel!r}, edge={self.edge!r})"
+        )
+
     def forward(self, data: Data) -> HierarchyData:
         """A copy of ``data`` that holds the coarser levels."""
         return self.all([data])[0]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_matrix, csr_matrix
 
-from pyg_pool.coarsen import graph_from_edges, graph_from_rows
+from pyg_pool.coarsen import build, coarsen, graph_from_edges, graph_from_rows
 from pyg_pool.coarsen.build import coarse_graph
 from tests.coarsen.made_graphs import ring
 
@@ -43,6 +43,20 @@ def test_rows_in_any_order(edges: list[tuple[int, int, int]]) -> None:
         rows.data[span] = rows.data[span][::-1].copy()
     found = graph_from_rows(rows.indptr, rows.indices, rows.data)
     np.testing.assert_allclose(found.to_scipy().toarray(), rows.toarray())
+
+
+def test_ids_get_64_bits_where_32_are_too_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row, col = np.arange(9), (np.arange(9) + 1) % 9
+    usual = graph_from_edges(row, col, symmetrize="sum")
+    assert usual.indices.dtype == np.int32
+    assert usual.indptr.dtype == np.int64
+    monkeypatch.setattr(build, "_INT32", 9)
+    wide = graph_from_edges(row, col, symmetrize="sum")
+    assert wide.indices.dtype == np.int64
+    again = coarsen(wide, num_clusters=3).cluster
+    assert again.tolist() == coarsen(usual, num_clusters=3).cluster.tolist()
 
 
 def test_clean_rows_are_not_copied() -> None:

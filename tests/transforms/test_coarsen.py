@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.utils import erdos_renyi_graph
 
+from pyg_pool.core.hierarchy_data import HierarchyData
 from pyg_pool.models import GraphUNet, HierarchicalClassifier
 from pyg_pool.transforms import Coarsen
 
@@ -88,6 +91,38 @@ def test_integers_have_no_mean() -> None:
     )
     with pytest.raises(ValueError, match="edge='mean'"):
         Coarsen(ratio=0.5, edge="mean")(data)
+
+
+def test_repr_can_be_read_back() -> None:
+    for made in (Coarsen(0.25, levels=2), Coarsen(num_clusters=3, edge="sum")):
+        again = eval(repr(made), {"Coarsen": Coarsen})
+        assert vars(again) == vars(made)
+
+
+class Rings(InMemoryDataset):
+    """Two rings, made in memory."""
+
+    processed_file_names = "rings.pt"
+
+    def __init__(self, root: str, transform: Coarsen) -> None:
+        super().__init__(root, pre_transform=transform, log=False)
+        self.load(self.processed_paths[0], HierarchyData)
+
+    def process(self) -> None:
+        """Store the rings."""
+        assert isinstance(self.pre_transform, Coarsen)
+        self.save(self.pre_transform.all(graphs()[3:5]), self.processed_paths[0])
+
+
+def test_levels_are_cached_with_a_data_set(tmp_path: Path) -> None:
+    made = Rings(str(tmp_path), Coarsen(0.5, levels=2))
+    with mock.patch.object(Rings, "process", side_effect=AssertionError):
+        again = Rings(str(tmp_path), Coarsen(0.5, levels=2))
+    for one, other in zip(made, again, strict=True):
+        assert one.hierarchy().selections == other.hierarchy().selections
+        assert one.hierarchy().num_levels == 3
+    with pytest.warns(UserWarning, match="pre_transform"):
+        Rings(str(tmp_path), Coarsen(0.25, levels=2))
 
 
 def test_one_target_is_needed() -> None:
