@@ -14,7 +14,7 @@ from torch import Tensor
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
 from pyg_pool.typing import OptTensor
 
-__all__ = ["gated_rows", "project", "unit"]
+__all__ = ["gate_of", "gated_rows", "project", "unit"]
 
 CODES = {"identity": 0, "sigmoid": 1, "tanh": 2}
 GATES = tuple(CODES)
@@ -53,7 +53,7 @@ def gated_rows(
     """
     if is_traced():
         rows = x.index_select(0, index)
-        score = _gate(project(rows, vector, bias), gate)
+        score = gate_of(project(rows, vector, bias), gate)
         return (rows * score.unsqueeze(-1)).to(x.dtype), score
     out: tuple[Tensor, Tensor] = _GatedRows.apply(x, index, vector, bias, gate)
     return out
@@ -72,7 +72,7 @@ class _GatedRows(torch.autograd.Function):
             pooled, score = _numba_forward(x, index, vector, bias, gate)
         else:
             rows = x.index_select(0, index)
-            score = _gate(project(rows, vector, bias), gate)
+            score = gate_of(project(rows, vector, bias), gate)
             if rows.dtype == score.dtype:  # in place: no second copy of the rows
                 pooled = rows.mul_(score.unsqueeze(-1))
             else:
@@ -204,7 +204,15 @@ def project(x: Tensor, vector: Tensor, bias: OptTensor = None) -> Tensor:
     return out if bias is None else out + bias.to(out.dtype)
 
 
-def _gate(score: Tensor, gate: str) -> Tensor:
+def gate_of(score: Tensor, gate: str) -> Tensor:
+    """The gate of a projection.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.kernels.gate import gate_of
+        >>> gate_of(torch.zeros(1), "sigmoid")
+        tensor([0.5000])
+    """
     if gate == "sigmoid":
         return score.sigmoid()
     return score.tanh() if gate == "tanh" else score

@@ -85,7 +85,9 @@ def run_spans(function: Callable[..., Any], parts: list[tuple[int, int]]) -> Non
         other.result()
 
 
-def shared(run: Callable[..., Any], length: int, elements: int, *args: Any) -> None:
+def shared(
+    run: Callable[..., Any], length: int, elements: int, *args: Any, step: int = LINE
+) -> None:
     """Calls ``run(start, stop, *args)`` for spans that cover a range, in threads.
 
     Args:
@@ -93,6 +95,7 @@ def shared(run: Callable[..., Any], length: int, elements: int, *args: Any) -> N
         length: Length of the range.
         elements: Size of the work, below which one thread does all.
         args: What else the kernel takes.
+        step: What each span but the last is a multiple of.
 
     Example:
         >>> from pyg_pool.kernels.threads import shared
@@ -102,6 +105,5 @@ def shared(run: Callable[..., Any], length: int, elements: int, *args: Any) -> N
     if elements < PARALLEL_FROM or torch.get_num_threads() == 1:
         run(0, length, *args)
         return
-    run_spans(
-        lambda start, stop: run(start, stop, *args), spans(length, elements, step=LINE)
-    )
+    parts = spans(length, elements, step=step)
+    run_spans(lambda start, stop: run(start, stop, *args), parts)

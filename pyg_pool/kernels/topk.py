@@ -102,13 +102,17 @@ def best_rows(
     up = rounding == "ceil"
     if batch is None and is_exported():  # a count from the shape would be a guard
         batch = torch.zeros_like(score, dtype=torch.long)
+    compiled = _takes_numba(score)
+    if compiled and score.dtype != torch.float64:
+        keep = (share, count, up, min_nodes)
+        return _compiled_rows(_plain(score), batch, batch_size, keep)
     if batch is None:
         kept = num_kept(score.size(0), share, count, up, min_nodes)
         return rank(score)[:kept]
-    if _takes_numba(score):
+    if compiled:
         from pyg_pool.kernels import topk_numba
 
-        ranked = topk_numba.ranked(_sortable(score).numpy())
+        ranked = topk_numba.ranked(_plain(score).numpy())
         rows = topk_numba.first_of_each(
             ranked, batch.numpy(), batch_size, share, count, up, min_nodes
         )
@@ -118,15 +122,44 @@ def best_rows(
         from pyg_pool.kernels import topk_triton
 
         key, order = torch.sort(topk_triton.sort_keys(score, batch), stable=True)
-        keep = num_kept_each(sizes, share, count, up, min_nodes)
-        found: Tensor = topk_triton.first_of_each(order, key, sizes, keep)
+        each = num_kept_each(sizes, share, count, up, min_nodes)
+        found: Tensor = topk_triton.first_of_each(order, key, sizes, each)
         return found
     order, graph = _rank_batch(score, batch)
     start = sizes.cumsum(0) - sizes
-    keep = num_kept_each(sizes, share, count, up, min_nodes)
+    each = num_kept_each(sizes, share, count, up, min_nodes)
     position = torch.arange(order.numel(), device=order.device)
-    mask = position < (start + keep).index_select(0, graph)
+    mask = position < (start + each).index_select(0, graph)
     return order.index_select(0, mask.nonzero().view(-1))
+
+
+def _compiled_rows(
+    score: Tensor, batch: OptTensor, batch_size: int, keep: tuple[float, int, bool, int]
+) -> Tensor:
+    """:func:`best_rows` of contiguous float32 by the numba twin."""
+    from pyg_pool.kernels import topk_numba as kernel
+
+    rows = score.numel()
+    counters = torch.empty(kernel.COUNTERS + 2 * batch_size, dtype=torch.int64)
+    count = counters.data_ptr()
+    table, ids = count + 8 * kernel.COUNTERS, 0
+    if batch is None:
+        total = num_kept(rows, *keep)
+    else:
+        batch = batch.contiguous()
+        ids = batch.data_ptr()
+        share, each, up, least = keep
+        total = kernel.keeps.single(
+            rows, batch_size, share, each, up, least, ids, table
+        )
+    scratch = torch.empty(2 * rows, dtype=torch.int64)
+    first = scratch.data_ptr()
+    out = torch.empty(total, dtype=torch.int64)
+    kernel.best.single(
+        rows, batch_size, total, score.data_ptr(), ids, table, count, first,
+        first + 8 * rows, out.data_ptr(),
+    )  # fmt: skip
+    return out
 
 
 def above(
@@ -163,7 +196,7 @@ def _takes_numba(score: Tensor) -> bool:
     return runs_numba("topk", score.numel(), score)
 
 
-def _sortable(score: Tensor) -> Tensor:
+def _plain(score: Tensor) -> Tensor:
     """The scores as contiguous float32 or float64."""
     wide = score.dtype == torch.float64
     return (score if wide else score.float()).detach().contiguous()
@@ -171,11 +204,14 @@ def _sortable(score: Tensor) -> Tensor:
 
 def rank(score: Tensor) -> Tensor:
     """Row ids by descending score, ties by row, NaN last; ``[N]`` int64."""
+    wide = score.dtype == torch.float64
     if _takes_numba(score):
         from pyg_pool.kernels import topk_numba
 
-        return torch.from_numpy(topk_numba.ranked(_sortable(score).numpy()))
-    if score.dtype == torch.float64:
+        if not wide:
+            return best_rows(score, 1.0, None, 1)
+        return torch.from_numpy(topk_numba.ranked(_plain(score).numpy()))
+    if wide:
         # Sorting -score upwards puts NaN last; + 0.0 makes -0 equal to 0.
         return torch.sort(-(score + 0.0), stable=True).indices
     return torch.sort(_descending_key(score), stable=True).indices

@@ -10,46 +10,30 @@ computed for the kept nodes only.
 from __future__ import annotations
 
 from inspect import signature
-from typing import Any, get_args
 
 import torch
 from torch import Tensor
 from torch_geometric.nn.pool.connect import ConnectOutput
-from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_pool.core import Pooling, PoolOutput, Selection
 from pyg_pool.core.augment import augmented
+from pyg_pool.core.gpool_form import (
+    INCREASING,
+    PRESETS,
+    gate_function,
+    options_of,
+)
 from pyg_pool.core.naming import rename_on_load, spell_call
-from pyg_pool.errors import check_choice, check_features
+from pyg_pool.errors import check_features
 from pyg_pool.kernels import filter_edges, segment_softmax, take_rows, use_backend
 from pyg_pool.kernels.dispatch import turns_to_scipy
 from pyg_pool.kernels.gate import GATES, gated_rows, project, unit
-from pyg_pool.kernels.topk import above, best_rows, check_ratio
+from pyg_pool.kernels.pick import Form, pick
+from pyg_pool.kernels.topk import above, best_rows
 from pyg_pool.typing import Activation, Augment, OptTensor, Rounding
 
 __all__ = ["GPool"]
 
-PRESETS: dict[str | None, dict[str, Any]] = {
-    None: {
-        "nonlinearity": "sigmoid",
-        "normalize": True,
-        "bias": False,
-        "rounding": "ceil",
-        "min_nodes": 1,
-        "augment": "none",
-    },
-    "paper": {"augment": "square"},
-    "authors": {
-        "normalize": False,
-        "bias": True,
-        "rounding": "floor",
-        "min_nodes": 2,
-        "augment": "binary",
-    },
-    "pyg": {"nonlinearity": "tanh"},
-}
-# Increasing gates: ranking on the projection ranks on the gate as well.
-INCREASING = (*GATES, "softmax")
 # PyG's and the authors' names of the projection.
 LOADED_NAMES = ((r"select\.", ""), (r"proj\.", ""))
 
@@ -152,7 +136,7 @@ class GPool(Pooling):
         super().__init__()
         self._given = {name: given[name] for name in signature(GPool).parameters}
         own = {name: given[name] for name in PRESETS[None]}
-        options = _options(ratio, preset, own)
+        options = options_of(ratio, preset, own)
         self.in_channels = in_channels
         self.ratio = ratio
         self.preset = preset
@@ -165,7 +149,7 @@ class GPool(Pooling):
         self.augment: Augment = options["augment"]
         self.max_edges = max_edges
         self.dropout = dropout
-        self.act = _gate(self.nonlinearity)
+        self.act = gate_function(self.nonlinearity)
         self.weight = torch.nn.Parameter(torch.empty(1, in_channels))
         if options["bias"]:
             self.bias = torch.nn.Parameter(torch.empty(1))
@@ -201,6 +185,9 @@ class GPool(Pooling):
                     x, edge_index, edge_attr, batch=batch, batch_size=batch_size,
                     attn=attn,
                 )  # fmt: skip
+        found = self._pick(x, edge_index, edge_attr, batch, batch_size, attn)
+        if found is not None:
+            return found
         single = batch is None
         wanted = self.in_channels if attn is None else None
         x, edge_index, batch, size = self.check(
@@ -219,6 +206,40 @@ class GPool(Pooling):
         selection = Selection.from_nodes(kept, x.size(0), gate)
         edges = self.connect(selection, edge_index, edge_attr, batch)
         return self.pack(pooled, edges, selection, gate, x.new_zeros(()), size)
+
+    def _pick(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: OptTensor,
+        batch: OptTensor,
+        batch_size: int | None,
+        attn: OptTensor,
+    ) -> PoolOutput | None:
+        """The whole operator in compiled code, where nothing forbids that."""
+        if (
+            attn is not None
+            or self.augment != "none"
+            or self.min_score is not None
+            or self.multiplier != 1.0
+            or self.nonlinearity not in GATES
+            or (self.dropout > 0.0 and self.training)
+            or type(self).connect is not GPool.connect
+        ):
+            return None
+        gate, how = str(self.nonlinearity), (self.rounding, self.min_nodes)
+        form = Form(self.ratio, gate, self.normalize, *how)
+        out = pick(
+            x, edge_index, edge_attr, batch, batch_size, self.weight, self.bias, form
+        )
+        if out is None:
+            return None
+        kept, size = out.kept, out.batch_size
+        selection = Selection(
+            kept, x.size(0), out.clusters, kept.size(0), out.score, kind="one_to_one"
+        )
+        edges = ConnectOutput(out.edge_index, out.edge_attr, out.batch)
+        return self.pack(out.x, edges, selection, out.score, x.new_zeros(()), size)
 
     def _select(
         self, x: Tensor, scored: Tensor, batch: OptTensor, size: int
@@ -275,23 +296,3 @@ class GPool(Pooling):
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""
         return spell_call(type(self), self._given)
-
-
-def _options(ratio: float, preset: str | None, own: dict[str, Any]) -> dict[str, Any]:
-    """The options in force: those given, then the preset's, then the defaults."""
-    check_ratio("GPool", ratio)
-    if preset is not None:
-        check_choice("GPool", "preset", preset, [p for p in PRESETS if p])
-    chosen = {name: value for name, value in own.items() if value is not None}
-    options = {**PRESETS[None], **PRESETS[preset], **chosen}
-    check_choice("GPool", "augment", options["augment"], get_args(Augment))
-    check_choice("GPool", "rounding", options["rounding"], get_args(Rounding))
-    return options
-
-
-def _gate(nonlinearity: Activation) -> Any:
-    """The function behind a gate's name."""
-    known = {"sigmoid": torch.sigmoid, "tanh": torch.tanh}
-    if nonlinearity in INCREASING:
-        return known.get(str(nonlinearity), torch.nn.Identity())
-    return activation_resolver(nonlinearity)
