@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_pool.kernels.dispatch import is_traced, runs_numba
+from pyg_pool.kernels.gin_layer import Block, Layer, LayerGradient, first_run
 
-__all__ = ["Block", "fits_gin_stack", "gin_stack"]
+__all__ = ["Block", "RowPool", "fits_gin_stack", "gin_stack"]
 
 #: Weights of a layer: two linear maps, and scale and shift of the normalisation.
 PER_LAYER = 6
@@ -31,25 +33,26 @@ SPARE_FROM = 2**25
 
 
 @dataclass(frozen=True)
-class Block:
-    """Rows of a block and the edges among them.
+class RowPool:
+    """Groups of rows of which only the sum or mean is wanted.
 
     Args:
-        start: First row.
-        stop: The row after the last.
-        source: Source of each edge, counted from the first row of the block.
-        target: Target of each edge, counted likewise.
+        owner: ``[N]`` group of each row.
+        size: Number of groups.
+        is_mean: Means instead of sums.
     """
 
-    start: int
-    stop: int
-    source: Tensor
-    target: Tensor
+    owner: Tensor
+    size: int
+    is_mean: bool
 
-    @property
-    def rows(self) -> slice:
-        """The rows."""
-        return slice(self.start, self.stop)
+    def scaled(self, rows: Tensor) -> Tensor:
+        """Sums over the size of their groups, where means are wanted."""
+        if not self.is_mean:
+            return rows
+        count = self.owner.new_zeros(self.size)
+        count.scatter_add_(0, self.owner, torch.ones_like(self.owner))
+        return rows / count.clamp(min=1).view(-1, 1).to(rows.dtype)
 
 
 def fits_gin_stack(x: Tensor) -> bool:
@@ -68,6 +71,7 @@ def gin_stack(
     eps: Sequence[float],
     *,
     spare: bool | None = None,
+    pool: RowPool | None = None,
 ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
     """Runs the layers with the statistics of their rows.
 
@@ -79,10 +83,12 @@ def gin_stack(
         eps: Epsilon of each normalisation.
         spare: Keep the output of every second layer and nothing else; by default
             where a table takes 32 MiB.
+        pool: Groups of rows of which only sums or means are wanted; then there is no
+            table of the last rows, nor of their gradient.
 
     Returns:
-        New rows, and for each layer mean and biased variance of the rows that were
-        normalised.
+        New rows or those of the groups, and for each layer mean and biased variance of
+        the rows that were normalised.
 
     Shapes:
         x: ``[N, F]``; returns ``[N, H]`` and pairs of ``[H]``.
@@ -101,82 +107,8 @@ def gin_stack(
     """
     if spare is None:
         spare = x.size(0) * weights[1].numel() * x.element_size() >= SPARE_FROM
-    out, *stats = _GINStack.apply(x, blocks, tuple(eps), spare, *weights)
+    out, *stats = _GINStack.apply(x, blocks, tuple(eps), spare, pool, *weights)
     return out, list(zip(stats[::2], stats[1::2], strict=True))
-
-
-class _Layer:
-    """One layer with its weights and the moments of its columns."""
-
-    def __init__(
-        self, weights: Sequence[Tensor], eps: float, mean: Tensor, var: Tensor
-    ) -> None:
-        plain = [weight.detach() for weight in weights]
-        self.w1, self.b1, self.scale, self.shift, self.w2, self.b2 = plain
-        self.mean, self.var, self.rate = mean, var, (var + eps).rsqrt()
-        self.factor = self.rate * self.scale
-        self.offset = self.shift - mean * self.factor
-
-    def inner(self, x: Tensor, block: Block, out: Tensor | None = None) -> Tensor:
-        """Rows before the normalisation."""
-        return torch.addmm(self.b1, _summed(x, block), self.w1.t(), out=out)
-
-    def hidden(self, inner: Tensor) -> Tensor:
-        """Rows between the linear maps."""
-        out = torch.empty_like(inner)
-        _compiled().activate(*_arrays(inner, self.factor, self.offset, out))
-        return out
-
-    def outer(self, inner: Tensor, out: Tensor) -> None:
-        """Rows of the output; may stand where the inner ones do."""
-        torch.addmm(self.b2, self.hidden(inner), self.w2.t(), out=out).relu_()
-
-    def again(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
-        """The output once more."""
-        out = x.new_empty((x.size(0), self.b2.numel()))
-        for block in blocks:
-            rows = out[block.rows]
-            self.outer(self.inner(x[block.rows], block, rows), rows)
-        return out
-
-
-def _compiled() -> Any:
-    from pyg_pool.kernels import gin_stack_numba
-
-    return gin_stack_numba
-
-
-def _arrays(*tensors: Tensor) -> list[Any]:
-    return [tensor.numpy() for tensor in tensors]
-
-
-def _summed(x: Tensor, block: Block, *, against: bool = False) -> Tensor:
-    """Own and neighbours' rows of a block, added."""
-    from pyg_pool.kernels import gather_sum_numba
-
-    out = x.clone(memory_format=torch.contiguous_format)
-    ends = (block.target, block.source) if against else (block.source, block.target)
-    gather_sum_numba.add(*_arrays(x, *ends, out))
-    return out
-
-
-def _first_run(
-    x: Tensor, blocks: Sequence[Block], weights: Sequence[Tensor], eps: float
-) -> tuple[Tensor, _Layer]:
-    """Rows before the normalisation, and the layer with their moments."""
-    w1, b1 = weights[:2]
-    inner = x.new_empty((x.size(0), b1.numel()))
-    own, around, mean, spread = x.new_zeros(4, b1.numel())
-    count = 0
-    for block in blocks:
-        rows, size = inner[block.rows], block.stop - block.start
-        torch.addmm(b1, _summed(x[block.rows], block), w1.t(), out=rows)
-        _compiled().moments(*_arrays(rows, own, around))
-        gap, total = own - mean, count + size
-        spread += around + gap.square() * (count * size / total)
-        mean += gap * (size / total)
-        count = total
-    return inner, _Layer(weights, eps, mean, spread / max(count, 1))
 
 
 class _GINStack(torch.autograd.Function):
@@ -189,6 +121,7 @@ class _GINStack(torch.autograd.Function):
         blocks: Sequence[Block],
         eps: tuple[float, ...],
         spare: bool,
+        pool: RowPool | None,
         *weights: Tensor,
     ) -> tuple[Tensor, ...]:
         state, stats, kept = x.detach().contiguous(), [], []
@@ -196,7 +129,7 @@ class _GINStack(torch.autograd.Function):
             own = weights[PER_LAYER * number : PER_LAYER * (number + 1)]
             if not spare or number % 2 == 0:
                 kept.append(state)
-            inner, layer = _first_run(state, blocks, own, each)
+            inner, layer = first_run(state, blocks, own, each)
             stats += [layer.mean, layer.var]
             state = inner if spare else torch.empty_like(inner)
             for block in blocks:
@@ -204,20 +137,28 @@ class _GINStack(torch.autograd.Function):
             if not spare:
                 kept.append(inner)
         ctx.save_for_backward(*weights, *stats, *kept, state > 0)
-        ctx.blocks, ctx.eps, ctx.spare = blocks, eps, spare
+        ctx.blocks, ctx.eps, ctx.spare, ctx.pool = blocks, eps, spare, pool
+        for number, mean in enumerate(stats[::2]):  # those with the bias
+            stats[2 * number] = mean + weights[PER_LAYER * number + 1].detach()
         ctx.mark_non_differentiable(*stats)
-        return state, *stats
+        if pool is None:
+            return state, *stats
+        out = state.new_zeros((pool.size, state.size(1)))
+        return pool.scaled(out.index_add_(0, pool.owner, state)), *stats
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Any, ...]:
         grad, depth, saved = grad.contiguous(), len(ctx.eps), list(ctx.saved_tensors)
+        pool = ctx.pool
+        if pool is not None:
+            grad = pool.scaled(grad)
         weights = [saved[i : i + PER_LAYER] for i in range(0, PER_LAYER * depth, 6)]
         stats = saved[PER_LAYER * depth :][: 2 * depth]
         kept = saved[(PER_LAYER + 2) * depth :]
         moments = zip(stats[::2], stats[1::2], strict=True)
         parts = zip(weights, ctx.eps, moments, strict=True)
-        layers = [_Layer(own, eps, *each) for own, eps, each in parts]
+        layers = [Layer(own, eps, *each) for own, eps, each in parts]
         del saved
         grads: list[Tensor] = []
         out, has_own = kept.pop(), False
@@ -226,74 +167,24 @@ class _GINStack(torch.autograd.Function):
             is_kept = not ctx.spare or number % 2 == 0
             before = layers[number - 1]
             x = kept.pop() if is_kept else before.again(kept[-1], ctx.blocks)
-            step = _Step(layers[number], x, ctx.blocks)
+            step = LayerGradient(layers[number], x, ctx.blocks)
             place = out if has_own else None
-            grad = step.over_activations(grad, out, inner, place, number + 1 < depth)
+            is_top = number + 1 == depth
+            source, new = partial(_rows_of, grad, pool if is_top else None), grad
+            if is_top:
+                new = grad.new_empty((x.size(0), grad.size(1)))
+            grad = step.over_activations(source, out, inner, place, new)
             wants = number > 0 or ctx.needs_input_grad[0]
             grad = step.over_sums(grad, place if inner is None else inner, wants)
             grads = [*step.grads, *grads]
             out, has_own = x, not is_kept
+            del place, new, step  # lest they outlive the next layer's table
         first = grad if ctx.needs_input_grad[0] else None
-        return (first, None, None, None, *grads)
+        return (first, None, None, None, None, *grads)
 
 
-class _Step:
-    """The gradient of a layer with input ``x``, in two runs over the blocks."""
-
-    def __init__(self, layer: _Layer, x: Tensor, blocks: Sequence[Block]) -> None:
-        self.layer, self.x, self.blocks = layer, x, blocks
-        parts = (layer.w1, layer.b1, layer.scale, layer.shift, layer.w2, layer.b2)
-        self.grads = [torch.zeros_like(part) for part in parts]
-
-    def over_activations(
-        self,
-        grad: Tensor,
-        out: Tensor,
-        inner: Tensor | None,
-        place: Tensor | None,
-        may_write: bool,
-    ) -> Tensor:
-        """Gradient of the normalised rows.
-
-        Rows before the normalisation that are not kept are computed, into ``place``
-        if there is one.
-        """
-        layer, grads = self.layer, self.grads
-        new = grad if may_write else torch.empty_like(grad)
-        norm = layer.factor, layer.offset, layer.mean
-        for block in self.blocks:
-            rows = block.rows
-            outer = torch.empty_like(grad[rows])
-            _compiled().pass_back(*_arrays(grad[rows], out[rows], outer, grads[5]))
-            if inner is None:
-                into = None if place is None else place[rows]
-                own = layer.inner(self.x[rows], block, into)
-            else:
-                own = inner[rows]
-            grads[4].addmm_(outer.t(), layer.hidden(own))
-            here = torch.mm(outer, layer.w2, out=new[rows])
-            _compiled().gate(*_arrays(here, own, *norm, grads[2], grads[3]))
-        grads[2].mul_(layer.rate)
-        return new
-
-    def over_sums(self, grad: Tensor, inner: Tensor | None, wants: bool) -> Tensor:
-        """Gradient of the input, written over that of the normalised rows."""
-        layer, grads, size = self.layer, self.grads, self.x.size(0)
-        spread = layer.rate * grads[2] / size
-        slope = -spread * layer.factor
-        offset = (layer.mean * spread - grads[3] / size) * layer.factor
-        width = self.x.size(1)
-        is_wide = width == grad.size(1)
-        new = grad if is_wide or not wants else grad.new_empty((size, width))
-        for block in self.blocks:
-            rows = block.rows
-            x = self.x[rows]
-            own = layer.inner(x, block) if inner is None else inner[rows]
-            within = torch.empty_like(own)
-            parts = (grad[rows], own, layer.factor, slope, offset, within)
-            _compiled().center(*_arrays(*parts))
-            summed = _summed(within, block, against=True)
-            grads[0].addmm_(summed.t(), x)
-            if wants:
-                torch.mm(summed, layer.w1, out=new[rows])
-        return new
+def _rows_of(grad: Tensor, pool: RowPool | None, block: Block) -> Tensor:
+    """Gradient of the rows of a block, where need be from that of their groups."""
+    if pool is None:
+        return grad[block.rows]
+    return grad.index_select(0, pool.owner[block.rows])

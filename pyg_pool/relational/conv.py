@@ -21,7 +21,7 @@ from pyg_pool.relational.copies import (
 from pyg_pool.relational.cost import check_cost, estimate_cost
 from pyg_pool.relational.domains import Domain
 from pyg_pool.relational.labeller import Labeller
-from pyg_pool.relational.layouts import LAYOUTS, run_copies
+from pyg_pool.relational.layouts import LAYOUTS, pool_in_base, run_copies
 from pyg_pool.relational.merge import merge_over_tuples
 from pyg_pool.relational.pooling import CopyPooling, Pool
 from pyg_pool.relational.tuples import find_tuples, lay_ground
@@ -142,14 +142,9 @@ class RelationalPooling(Module):
         self.ego, self.ego_mode, self.perms, self.cover = ego, ego_mode, perms, cover
         self.num_samples, self.sample_in_eval = num_samples, sample_in_eval
         self.chunk_size, self.memory_limit = chunk_size, memory_limit
-        self.pooling = CopyPooling(
-            readout,
-            level=level,
-            node_pool=node_pool,
-            tuple_pool=tuple_pool,
-            nested=nested,
-            middle=middle,
-        )
+        pools: dict[str, Any] = {"node_pool": node_pool, "tuple_pool": tuple_pool}
+        pools.update(nested=nested, middle=middle, level=level)
+        self.pooling = CopyPooling(readout, **pools)
         self.perm_pool = Pool(perm_pool)
         self.layout = layout
         self._can_share: dict[bool, bool] = {}
@@ -190,8 +185,12 @@ class RelationalPooling(Module):
         labels = self.labeller.orders(marks, copies, drops=drops, generator=generator)
         number = len(copies.tuples)
         if self.chunk_size is None or number <= self.chunk_size:
-            state = self._states(x, labels, edge_attr, copies)
-            return self.pooling(state, copies, batch)
+            if self.pooling.readout != "node":
+                rows = self._copy_rows(x, labels, edge_attr, copies)
+                return self.pooling.from_copies(rows, copies)
+            return self.pooling(
+                self._states(x, labels, edge_attr, copies), copies, batch
+            )
         check_chunks(self.base, self.chunk_size, training=self.training)
         return self._in_chunks(x, labels, edge_attr, copies, batch)
 
@@ -208,15 +207,9 @@ class RelationalPooling(Module):
         ground = lay_ground(edge_index, batch, batch_size)
         if self.policy == "delete_edge":
             return edge_deletions(ground)
-        cost = estimate_cost(
-            ground,
-            self.l,
-            self.domain,
-            ego=self.ego,
-            num_samples=number,
-            chunk_size=self.chunk_size,
-            perms=self.perms,
-        )
+        sizes: dict[str, Any] = {"ego": self.ego, "num_samples": number}
+        sizes.update(chunk_size=self.chunk_size, perms=self.perms)
+        cost = estimate_cost(ground, self.l, self.domain, **sizes)
         check_cost("RelationalPooling", cost, edge_index.device, self.memory_limit)
         tuples = find_tuples(
             edge_index,
@@ -252,6 +245,21 @@ class RelationalPooling(Module):
         place = torch.arange(rows.size(0), device=x.device).repeat(len(labels))
         return self.perm_pool(out, place, rows.size(0))
 
+    def _copy_rows(
+        self, x: Tensor, labels: list[Tensor], edge_attr: OptTensor, copies: Copies
+    ) -> Tensor:
+        """One row per copy, ``[T, D]``; the base pools itself where it can."""
+        base, pool = self.base, None
+        if len(labels) == 1 and self.layout != "listed":
+            pool = pool_in_base(base, self.pooling, copies)
+        if pool is None:
+            state = self._states(x, labels, edge_attr, copies)
+            return self.pooling.over_nodes(state, copies)
+        rows = self.labeller(x.index_select(0, copies.pair_node), labels[0])
+        run: Any = base.on_copies
+        out: Tensor = run(rows, copies, edge_attr, pool=pool)
+        return out
+
     def _in_chunks(
         self,
         x: Tensor,
@@ -280,9 +288,9 @@ class RelationalPooling(Module):
     def _chunk(
         self, x: Tensor, labels: list[Tensor], edge_attr: OptTensor, part: Copies
     ) -> Tensor:
-        state = self._states(x, labels, edge_attr, part)
         if self.pooling.readout != "node":
-            return self.pooling.over_nodes(state, part)
+            return self._copy_rows(x, labels, edge_attr, part)
+        state = self._states(x, labels, edge_attr, part)
         return self.pooling.tuple_pool(state, part.pair_node, part.num_nodes)
 
     def extra_repr(self) -> str:

@@ -20,7 +20,13 @@ from torch.nn import (
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels.copy_sum import CopyGroup, copy_sum
 from pyg_pool.kernels.dispatch import is_traced
-from pyg_pool.kernels.gin_stack import Block, fits_gin_stack, gin_stack
+from pyg_pool.kernels.gin_stack import (
+    Block,
+    RowPool,
+    fits_gin_stack,
+    gin_stack,
+)
+from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.relational.blocks import block_groups, copy_blocks, copy_groups
 from pyg_pool.relational.copies import Copies
 from pyg_pool.typing import OptTensor
@@ -160,7 +166,14 @@ class CopyGIN(Module):
             x = mlp(copy_sum(x, groups, edge=edge, own=True)).relu()
         return x
 
-    def on_copies(self, x: Tensor, copies: Copies, edge_attr: OptTensor) -> Tensor:
+    def on_copies(
+        self,
+        x: Tensor,
+        copies: Copies,
+        edge_attr: OptTensor,
+        *,
+        pool: RowPool | None = None,
+    ) -> Tensor:
         """The same on labelled copies, in the order that is fastest there.
 
         In training all copies take one layer after the other, block by block; where
@@ -170,9 +183,18 @@ class CopyGIN(Module):
             x: ``[P, F]`` rows of the copies.
             copies: The copies.
             edge_attr: ``[E, D]`` attributes of the edges of the graphs.
+            pool: Groups of rows of which only sums or means are wanted.
         """
         if self.fits_blocks(x, edge_attr):
-            return self.on_blocks(x, copy_blocks(copies))
+            return self.on_blocks(x, copy_blocks(copies), pool)
+        out = self._one_by_one(x, copies, edge_attr)
+        if pool is None:
+            return out
+        how: Any = "mean" if pool.is_mean else "sum"
+        return segment_reduce(out, pool.owner, dim_size=pool.size, reduce=how)
+
+    def _one_by_one(self, x: Tensor, copies: Copies, edge_attr: OptTensor) -> Tensor:
+        """Copies without a common norm, a block of them at a time if none is kept."""
         is_apart = not torch.is_grad_enabled() and not is_traced()
         if not is_apart or (self.training and self.norm == "batch"):
             return self._on_groups(x, copy_groups(copies), edge_attr)
@@ -195,7 +217,9 @@ class CopyGIN(Module):
             and fits_gin_stack(x)
         )
 
-    def on_blocks(self, x: Tensor, blocks: Sequence[Block]) -> Tensor:
+    def on_blocks(
+        self, x: Tensor, blocks: Sequence[Block], pool: RowPool | None = None
+    ) -> Tensor:
         """The same, block by block; the running statistics move as ever.
 
         As in torch they move unseen by autograd, lest an earlier layer that keeps
@@ -208,7 +232,8 @@ class CopyGIN(Module):
             norms.append(parts[1])
             for part in (parts[0], parts[1], parts[3]):
                 weights += [part.weight, part.bias]
-        out, stats = gin_stack(x, blocks, weights, [norm.eps for norm in norms])
+        eps = [norm.eps for norm in norms]
+        out, stats = gin_stack(x, blocks, weights, eps, pool=pool)
         size = x.size(0)
         with torch.no_grad():
             for norm, (mean, var) in zip(norms, stats, strict=True):

@@ -9,13 +9,16 @@ from torch import Tensor
 from torch.nn import Module
 
 from pyg_pool.kernels.dispatch import is_traced
+from pyg_pool.kernels.gin_stack import RowPool
 from pyg_pool.relational.blocks import ROWS, copy_groups
 from pyg_pool.relational.calls import call_base
 from pyg_pool.relational.copies import Copies
+from pyg_pool.relational.gin import CopyGIN
+from pyg_pool.relational.pooling import CopyPooling
 from pyg_pool.relational.shared import run_shared, shares_edges
 from pyg_pool.typing import OptTensor
 
-__all__ = ["LAYOUTS", "Layout", "run_copies"]
+__all__ = ["LAYOUTS", "Layout", "pool_in_base", "run_copies"]
 
 Layout = Literal["auto", "listed", "shared"]
 LAYOUTS = ("auto", "listed", "shared")
@@ -100,3 +103,11 @@ def _can_share(
             f"policy out, take such layers, or take layout='auto'."
         )
     return answers.get(key, False)
+
+
+def pool_in_base(base: Module, pooling: CopyPooling, copies: Copies) -> RowPool | None:
+    """The pooling of each copy's rows, if the network can do it block by block."""
+    word = pooling.row_pool
+    if word is None or not isinstance(base, CopyGIN) or is_traced():
+        return None
+    return RowPool(copies.pair_tuple, len(copies.tuples), word == "mean")

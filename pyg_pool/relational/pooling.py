@@ -195,6 +195,13 @@ class CopyPooling(Module):
             return found.new_zeros((number, x.size(1))).index_copy(0, owner, found)
         return self.node_pool(found, owner, number)
 
+    @property
+    def row_pool(self) -> str | None:
+        """How the rows of a copy are pooled, if that is a sum or mean of all."""
+        word = self.node_pool.word
+        is_plain = self.readout in ("tuple", "nested") and word in ("sum", "mean")
+        return word if is_plain else None
+
     def over_tuples(self, x: Tensor, copies: Copies) -> Tensor:
         """One row per node of the graphs, ``[N, F]``."""
         out = self.tuple_pool(x, copies.pair_node, copies.num_nodes)

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn import BatchNorm1d, Linear, ReLU, Sequential
 
 from pyg_pool.kernels import use_backend
-from pyg_pool.kernels.gin_stack import Block, fits_gin_stack, gin_stack
+from pyg_pool.kernels.gin_stack import Block, RowPool, fits_gin_stack, gin_stack
 
 
 def stack(depth: int, width: int) -> list[Sequential]:
@@ -33,14 +33,20 @@ def weights_of(mlps: list[Sequential]) -> list[Tensor]:
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 @pytest.mark.parametrize("spare", [False, True])
 @pytest.mark.parametrize("needs_input_grad", [False, True])
-def test_equals_the_layers(depth: int, spare: bool, needs_input_grad: bool) -> None:
+@pytest.mark.parametrize("pooled", [None, "sum", "mean"])
+def test_equals_the_layers(
+    depth: int, spare: bool, needs_input_grad: bool, pooled: str | None
+) -> None:
     torch.manual_seed(depth)
     mlps = stack(depth, 5)
     edges = [torch.randint(4, (2, 6)), torch.randint(5, (2, 7))]
     x = torch.randn(9, 3, dtype=torch.float64, requires_grad=needs_input_grad)
     weights = weights_of(mlps)
     blocks = [Block(0, 4, *edges[0]), Block(4, 9, *edges[1])]
-    out, stats = gin_stack(x, blocks, weights, [1e-5] * depth, spare=spare)
+    owner = torch.tensor([0, 0, 1, 1, 1, 3, 3, 3, 3])
+    pool = None if pooled is None else RowPool(owner, 4, pooled == "mean")
+    eps = [1e-5] * depth
+    out, stats = gin_stack(x, blocks, weights, eps, spare=spare, pool=pool)
     both, want = torch.cat([edges[0], edges[1] + 4], dim=1), x
     for mlp, (mean, var) in zip(mlps, stats, strict=True):
         total = want.index_add(0, both[1], want[both[0]])
@@ -48,6 +54,11 @@ def test_equals_the_layers(depth: int, spare: bool, needs_input_grad: bool) -> N
         torch.testing.assert_close(mean, inner.mean(0))
         torch.testing.assert_close(var, inner.var(0, correction=0))
         want = mlp(total).relu()
+    if pooled is not None:
+        parts = [want[owner == group].sum(0) for group in range(4)]
+        want = torch.stack(parts)
+    if pooled == "mean":
+        want = want / torch.tensor([[2.0], [3.0], [1.0], [4.0]])
     torch.testing.assert_close(out, want)
     weight, asked = torch.randn_like(want), [*weights, *([x] * needs_input_grad)]
     for _ in range(2):  # the second run finds what the first kept unharmed
