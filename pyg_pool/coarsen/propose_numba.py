@@ -31,32 +31,40 @@ def propose(
     record: Array,
     cap: float,
     work: tuple[Array, Array, Array],
-    target: Array,
+    wish: tuple[Array, Array],
 ) -> None:
-    """The best cluster of each node on labels that stand still, into ``target``.
+    """The best cluster of each node on labels that stand still.
 
-    ``record`` holds mass and similarity by mass of each cluster as float32. ``work`` is
-    one zero for each cluster, zero again afterwards, and room for the clusters and
-    weights along the rows of some nodes, gathered ahead of what branches on them.
+    ``wish`` is that cluster, and the similarities of the node to its own and to that
+    one, and a lead: the similarity to the second best cluster that it would have to
+    gain, about, to prefer that. ``record`` holds mass and similarity by mass of each
+    cluster as float32. ``work`` is one zero for each cluster, zero
+    again afterwards, and room for the clusters and weights along the rows of some
+    nodes, gathered ahead of what branches on them.
     """
     total, near, weight = work
-    indptr = rows[0]
+    indptr, indices = rows[0], rows[1]
     first = 0
     while first < nodes.size:
         last, room = first, near.size
+        none = 0
         while last < nodes.size:
-            i = nodes[last]
-            room -= indptr[i + 1] - indptr[i]
+            i = np.uintp(nodes[last])
+            begin, end = indptr[i], indptr[i + np.uintp(1)]
+            room -= end - begin
             if room < 0 and last > first:
                 break
+            if end > begin:
+                none += indices[np.uintp(begin)] < 0
+                none += indices[np.uintp(end - 1)] < 0
             last += 1
         some = nodes[first:last]
         size = gather(some, rows, label, near, weight, True)
-        none = 0
         for p in range(size):
             k = np.uintp(near[p])
             none += (total[k] != 0) + (record[k, 0] < 0)
-        judge(some, rows, label, node, record, cap + none, work, target[first:last])
+        part = (wish[0][first:last], wish[1][first:last])
+        judge(some, rows, label, node, record, cap + none, work, part)
         first = last
 
 
@@ -69,13 +77,14 @@ def judge(
     record: Array,
     cap: float,
     work: tuple[Array, Array, Array],
-    target: Array,
+    wish: tuple[Array, Array],
 ) -> None:
     """The best cluster of each node, from what was gathered along their rows."""
     total, near, weight = work
+    target, sums = wish
     mass, own = node
     plain = rows[2].size == 0 and rows[3].size == 0
-    one, two = np.float32(1.0), np.float32(2.0)
+    one, two, none = np.float32(1.0), np.float32(2.0), np.float32(np.inf)
     end = np.uintp(0)
     for t in range(nodes.size):
         i = np.uintp(nodes[t])
@@ -86,6 +95,7 @@ def judge(
         m, q = np.float32(mass[i]), np.float32(own[i])
         rest = record[a, 0] - m
         if rest <= ALONE * m:
+            sums[t, 2] = none
             continue
         count = begin
         for p in range(begin, end):
@@ -94,16 +104,22 @@ def judge(
             near[count] = k
             count += np.uintp(s == 0)
             total[k] = s + (one if plain else weight[p])
-        best = (two * total[a] + q - record[a, 1] * m) / rest
-        total[a] = -np.inf
-        found = a
+        inside = total[a]
+        best = (two * inside + q - record[a, 1] * m) / rest
+        total[a] = -none
+        found, outside, second = a, np.float32(0.0), -none
         for p in range(begin, count):
             k = np.uintp(near[p])
-            c = record[k, 0] + m
-            gain = (two * total[k] + q - record[k, 1] * m) / c
+            c, s = record[k, 0] + m, total[k]
+            gain = (two * s + q - record[k, 1] * m) / c
             total[k] = 0
             better = (gain > best) & (c <= cap)
+            other = best if better else gain
+            second = other if other > second else second
             best = gain if better else best
             found = k if better else found
+            outside = s if better else outside
         total[a] = 0
         target[t] = found
+        sums[t, 0], sums[t, 1] = inside, outside
+        sums[t, 2] = (best - second) * record[a, 0] / two

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyg_pool.coarsen.exact_numba import sweep_exact
 from pyg_pool.coarsen.group import FREE, KEPT, Limits
 from pyg_pool.coarsen.propose_numba import propose
-from pyg_pool.coarsen.refine_numba import apply, spread, sweep_blocks
+from pyg_pool.coarsen.refine_numba import DEAL, deal, settle, spread, wake
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
 
@@ -24,8 +24,8 @@ Array = NDArray[Any]
 Report = Callable[[int, int], None]
 # Below this many nodes one follows the other; above, blocks are proposed in parallel.
 SEQUENTIAL = 4096
-# At most so many blocks, of so many nodes at least.
-BLOCKS, BLOCK = 16, 4096
+# At most so many blocks, of about so many nodes at least.
+BLOCKS, BLOCK = 32, 4096
 # Entries that are gathered ahead.
 AHEAD = 1024
 ENOUGH = 1e-3
@@ -155,44 +155,56 @@ def _blocks(
     report: Report | None,
 ) -> None:
     """Blocks of nodes: proposals on labels that stand still, carried out in order."""
-    size, block = label.size, max(BLOCK, -(-label.size // BLOCKS))
-    target = np.empty(min(block, size), label.dtype)
+    size, clusters = label.size, cluster[0].size
+    blocks = max(min(size // BLOCK, BLOCKS), 1)
+    most = size // blocks + 2 * DEAL
     room = max(int(np.diff(rows[0]).max()), AHEAD)
-    store = threading.local()
-    fixed = (rows, label, node)
+    wish = (np.empty(most, label.dtype), np.empty((most, 3), np.float32))
+    moved = np.empty(most, label.dtype)
+    lead, touched = np.empty(size, np.float32), np.zeros(clusters, np.int32)
+    nodes, active = np.empty(size + 1, label.dtype), np.ones(size + 1, np.uint8)
+    store, stamp = threading.local(), 0
 
     def work() -> tuple[Array, Array, Array]:
         if not hasattr(store, "work"):
-            total, near = (
-                np.zeros(cluster[0].size, np.float32),
-                np.empty(room, label.dtype),
-            )
+            total, near = np.zeros(clusters, np.float32), np.empty(room, label.dtype)
             store.work = (total, near, np.empty(room, np.float32))
         return store.work
 
-    def think(part: tuple[int, int]) -> None:
-        first, last = part
-        to = target[first % block :]
-        propose(nodes[first:last], *fixed, record, cap, work(), to)
+    def think(part: tuple[Array, int, tuple[int, int]]) -> None:
+        some, at, ready = part
+        wake(ready, moved, rows, lead, active)
+        to = (wish[0][at:], wish[1][at:])
+        propose(some, rows, label, node, record, cap, work(), to)
 
-    nodes = np.arange(size, dtype=label.dtype)
     for turn in range(sweeps):
-        active = np.zeros(size, dtype=np.uint8)
-        if threads.count == 1:
-            sums = (*fixed, cluster, record)
-            count = int(sweep_blocks(block, nodes, *sums, cap, work(), target, active))
-        else:
-            count = 0
-            for first in range(0, nodes.size, block):
-                last = min(first + block, nodes.size)
-                step = -(-(last - first) // (2 * threads.count))
-                starts = range(first, last, step)
-                threads.map(think, [(at, min(at + step, last)) for at in starts])
-                some = nodes[first:last]
-                count += apply(some, target, *fixed, cluster, record, cap, active)
-        if _is_last(turn, count, size, sweeps, report):
+        ends = deal(active, blocks, nodes, lead)
+        active[:] = 0
+        total = count = 0
+        for block in range(blocks):
+            some = nodes[ends[block] : ends[block + 1]]
+            threads.map(think, _shares(some, count, threads))
+            stamp += 1
+            plan = (lead, active, touched, stamp, moved)
+            sums = (node, cluster, record, cap)
+            count = int(settle(some, wish, rows, label, *sums, *plan))
+            total += count
+        if _is_last(turn, total, size, sweeps, report):
             break
-        nodes = np.flatnonzero(active).astype(label.dtype)
+        threads.map(think, _shares(nodes[:0], count, threads))
+
+
+def _shares(
+    nodes: Array, moved: int, threads: Threads
+) -> list[tuple[Array, int, tuple[int, int]]]:
+    """Parts of the nodes, where they begin, and parts of what moved before."""
+    parts = 1 if threads.count == 1 else 2 * threads.count
+    ends = [nodes.size * part // parts for part in range(parts + 1)]
+    ready = [moved * part // parts for part in range(parts + 1)]
+    return [
+        (nodes[ends[p] : ends[p + 1]], ends[p], (ready[p], ready[p + 1]))
+        for p in range(parts)
+    ]
 
 
 def _is_last(

@@ -19,10 +19,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyg_pool.coarsen.contract_numba import Rows
-from pyg_pool.coarsen.propose_numba import Pair, Triple, propose
+from pyg_pool.coarsen.propose_numba import Pair, Triple
 
 Array = NDArray[Any]
 TOLERANCE = 1e-12
+# An edge wakes a node whose best cluster leads by less than so many such edges.
+WAKE = 3.0
+# Nodes of neighbouring numbers that go to a block together.
+DEAL = 16
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -136,47 +140,59 @@ def decide(
     return best, inside, outside
 
 
+@njit(nogil=True, cache=True, inline="always")
+def similarity(i: int, rows: Rows, label: Array, a: int, b: int) -> tuple[float, float]:
+    """Similarities of a node to two clusters."""
+    indptr, indices, value, scale = rows
+    weighted, scaled = value.size > 0, scale.size > 0
+    inside: Any = 0.0
+    outside: Any = 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        j = indices[e]
+        w = np.float32(1.0)
+        if weighted:
+            w = value[e]
+        if scaled:
+            w *= scale[i] * scale[j]
+        k = label[j]
+        inside += w if k == a else np.float32(0.0)
+        outside += w if k == b else np.float32(0.0)
+    return inside, outside
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def apply(
+def settle(
     nodes: Array,
-    target: Array,
+    wish: tuple[Array, Array],
     rows: Rows,
     label: Array,
     node: Pair,
     cluster: Triple,
     record: Array,
     cap: float,
+    lead: Array,
     active: Array,
+    touched: Array,
+    stamp: int,
+    moved: Array,
 ) -> int:
     """Carries out proposals in order, each only where it still lowers the objective.
 
-    Marks in ``active`` who is to be looked at again: nodes that moved, their
-    neighbours, and those whose proposal came too late.
+    ``touched`` is ``stamp`` for clusters that changed since the proposals were made;
+    only these are looked at along the rows again. ``moved`` gets who moved. Marks in
+    ``active`` the nodes that wanted to move, and keeps everyone's ``lead``.
     """
-    indptr, indices, value, scale = rows
-    weighted, scaled = value.size > 0, scale.size > 0
+    target, sums = wish
     mass, own, members = cluster
     count = 0
     for t in range(nodes.size):
         i, b = nodes[t], target[t]
-        a = label[i]
+        a, lead[i] = label[i], sums[t, 2]
         if a == b or members[a] < 2:
             continue
-        inside: Any = 0.0
-        outside: Any = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            w = np.float32(1.0)
-            if weighted:
-                w = value[e]
-            if scaled:
-                w *= scale[j]
-            k = label[j]
-            inside += w if k == a else np.float32(0.0)
-            outside += w if k == b else np.float32(0.0)
-        if scaled:
-            inside *= scale[i]
-            outside *= scale[i]
+        inside, outside = np.float64(sums[t, 0]), np.float64(sums[t, 1])
+        if touched[a] == stamp or touched[b] == stamp:
+            inside, outside = similarity(i, rows, label, a, b)
         m, q = node[0][i], node[1][i]
         active[i] = 1
         loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
@@ -184,10 +200,61 @@ def apply(
         if new - loss <= TOLERANCE * max(1.0, abs(loss)) or mass[b] + m > cap:
             continue
         move(i, b, (inside, outside), label, node, cluster, record)
+        touched[a], touched[b] = stamp, stamp
+        moved[count] = i
         count += 1
-        for e in range(indptr[i], indptr[i + 1]):
-            active[indices[e]] = 1
     return count
+
+
+@njit(nogil=True, cache=True)
+def wake(
+    bounds: tuple[int, int],
+    moved: Array,
+    rows: Rows,
+    lead: Array,
+    active: Array,
+) -> None:
+    """Marks neighbours of nodes that moved, where that may change their choice.
+
+    All writers write the same value; the last entry of ``active`` takes the marks of
+    those that sleep on, as no branch on them could be foretold.
+    """
+    indptr, indices, value, scale = rows
+    weighted, scaled = value.size > 0, scale.size > 0
+    asleep = np.uintp(active.size - 1)
+    for t in range(bounds[0], bounds[1]):
+        i = np.uintp(moved[t])
+        factor = np.float32(WAKE)
+        if scaled:
+            factor *= scale[i]
+        for e in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+            j = np.uintp(indices[e])
+            w = factor
+            if weighted:
+                w *= value[e]
+            if scaled:
+                w *= scale[j]
+            active[j if w >= lead[j] else asleep] = 1
+
+
+@njit(nogil=True, cache=True)
+def deal(active: Array, blocks: int, nodes: Array, lead: Array) -> Array:
+    """Deals active nodes out to blocks, some from each place; returns their bounds.
+
+    Neighbours often have numbers close to each other; in one block they would wish for
+    the same clusters. Nothing wakes a node before its turn: its ``lead`` is infinite.
+    """
+    none = np.float32(np.inf)
+    ends = np.zeros(blocks + 1, np.int64)
+    size, count = active.size - 1, 0
+    for block in range(blocks):
+        for first in range(block * DEAL, size, blocks * DEAL):
+            for i in range(first, min(first + DEAL, size)):
+                nodes[count] = i
+                count += active[i]
+                lead[i] = none if active[i] else lead[i]
+        ends[block + 1] = count
+    return ends
 
 
 @njit(nogil=True, cache=True)
@@ -199,26 +266,3 @@ def spread(bounds: tuple[int, int], rows: Rows, moved: Array, active: Array) -> 
             active[i] = 1
             for e in range(indptr[i], indptr[i + 1]):
                 active[indices[e]] = 1
-
-
-@njit(nogil=True, cache=True)
-def sweep_blocks(
-    block: int,
-    nodes: Array,
-    rows: Rows,
-    label: Array,
-    node: Pair,
-    cluster: Triple,
-    record: Array,
-    cap: float,
-    work: Triple,
-    target: Array,
-    active: Array,
-) -> int:
-    """One sweep on one thread: the blocks, proposed and carried out in turn."""
-    count = 0
-    for first in range(0, nodes.size, block):
-        some = nodes[first : first + block]
-        propose(some, rows, label, node, record, cap, work, target)
-        count += apply(some, target, rows, label, node, cluster, record, cap, active)
-    return count
