@@ -47,34 +47,32 @@ CHOSEN: dict[str, tuple[str, ...]] = {
     "torch_sparse": ("coalesce",),
 }
 
-# Sizes from which the compiled twin beats native torch: entries of both factors,
-# edges, elements of the picked rows, elements twice, rows, edges or nodes, edges,
-# edges, elements of the products, elements of the pairs, elements of the weighted
-# rows, pairs of faces, elements.
+# Sizes from which the compiled twin is used instead of native torch, set from the
+# record of ``python -m benchmarks.crossover``.
 NUMBA_FROM = {
-    "sparse_product": 4096,
-    "filter_edges": 1024,
-    "gated_rows": 16384,
-    "relu_dropout": 4096,
-    "segment_pnorm": 1024,
-    "topk": 1024,
-    "pick": 4096,
-    "parse": 1024,
-    "coalesce": 1024,
-    "distinct_pairs": 1024,
-    "pair_logits": 16384,
-    "propagate": 16384,
-    "norm_sum": 16384,
-    "hop_pairs": 1,
-    "join_product": 16384,
-    "gather_sum": 16384,
-    "tuple_propagate": 1024,
-    "attend": 1024,
-    "pool_mesh": 256,
-    "layer_mix": 1024,
-    "segment_reduce": 1024,
-    "segment_softmax": 16384,
-    "segment_attention": 1024,
+    "sparse_product": 1024,  # entries of both factors
+    "filter_edges": 1024,  # edges
+    "gated_rows": 1024,  # elements of the picked rows
+    "relu_dropout": 4096,  # elements
+    "segment_pnorm": 1024,  # elements
+    "topk": 1024,  # rows
+    "pick": 4096,  # elements
+    "parse": 1024,  # edges or nodes
+    "coalesce": 1024,  # edges
+    "distinct_pairs": 1024,  # edges
+    "pair_logits": 1024,  # elements of the pairs
+    "propagate": 1024,  # elements at the edges
+    "norm_sum": 16384,  # elements
+    "hop_pairs": 1,  # nodes
+    "join_product": 1024,  # elements of the products
+    "gather_sum": 1024,  # elements at the edges
+    "tuple_propagate": 1024,  # elements
+    "attend": 1024,  # elements at the edges
+    "pool_mesh": 256,  # pairs of faces
+    "layer_mix": 1024,  # elements
+    "segment_reduce": 1024,  # elements
+    "segment_softmax": 1024,  # elements
+    "segment_attention": 1024,  # elements
 }
 
 # Entries of both factors from which SciPy's product is used.
