@@ -96,3 +96,25 @@ def test_second_derivatives_and_two_backward_passes() -> None:
         found.append(second[0])
     bound = 1e-4 * float(found[1].abs().max())
     assert_close(found[0], found[1], rtol=1e-2, atol=bound)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-38, 1.0, 2.0**20])
+@pytest.mark.parametrize("attention", ["signed", "signed_abs", "softmax"])
+def test_all_is_finite(attention: Any, size: float) -> None:
+    readout = HistographAggregation(12, 32, 3, layer_attention=attention)
+    for x in (torch.full((553, 36), size), size * torch.randn(553, 36).sign()):
+        x.requires_grad_()
+        out = readout(x, index_of(SIZES), dim_size=9)
+        out.sum().backward()
+        assert out.isfinite().all()
+        assert x.grad is not None
+        assert x.grad.isfinite().all()
+
+
+def test_mates_do_not_matter() -> None:
+    readout, x = HistographAggregation(12, 32, 3), torch.randn(553, 36)
+    out = readout(x, index_of(SIZES), dim_size=9)
+    with use_backend("numba"):
+        for graph in (1, 3, 6):
+            alone = readout(x[index_of(SIZES) == graph], dim_size=1)[0]
+            assert_close(alone, out[graph], rtol=0, atol=1e-6)
