@@ -34,7 +34,7 @@ def read_columns(path: Path, columns: tuple[str, ...]) -> Edges:
                 csv.ConvertOptions(include_columns=list(found)),
             ).combine_chunks()
             parts = [data.column(name).to_numpy() for name in found]
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} cannot be read by columns ({error}), expected a header and lines "
             f"of {len(names)} fields; mend the line, or leave columns out."

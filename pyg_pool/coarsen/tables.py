@@ -58,7 +58,7 @@ def read_table(path: Any, columns: tuple[str, ...] | None = None) -> Edges:
         names = names_of(path, table.schema.names, columns)
         data = table.to_table(columns=list(names)).combine_chunks()
         parts = [data.column(name).to_numpy() for name in names]
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} cannot be read as {form} ({error}), expected a complete file; "
             f"write it again."

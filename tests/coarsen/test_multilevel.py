@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from scipy.sparse import coo_matrix
 
 from pyg_pool.coarsen import coarsen
 from tests.coarsen.golden_graphs import graph_of, read, stored
@@ -17,6 +21,32 @@ def test_near_the_dense_method(name: str, kernel: str) -> None:
     sparse = coarsen(graph, num_clusters=n, kernel=kernel).quality()
     dense = coarsen(graph, num_clusters=n, kernel=kernel, method="ward").quality()
     assert sparse.objective <= dense.objective * 1.06 + 1e-12
+
+
+def molecule(random: np.random.Generator) -> Any:
+    """A tree of small degree with some rings."""
+    size = int(random.integers(12, 33))
+    child = np.arange(1, size)
+    parent = np.maximum(child - random.integers(1, 4, size - 1), 0)
+    first = random.integers(0, size - 5, 3)
+    row, col = np.append(child, first), np.append(parent, first + 5)
+    rows = coo_matrix((np.ones(row.size), (row, col)), (size, size)).tocsr()
+    rows = rows + rows.T
+    rows.data[:] = 1
+    return rows
+
+
+@pytest.mark.parametrize("ratio", [0.3, 0.5])
+def test_near_the_dense_method_on_molecules(ratio: float) -> None:
+    random = np.random.default_rng(7)
+    graphs = [molecule(random) for _ in range(60)]
+    kind: dict[str, Any] = {"kernel": "normalized", "ratio": ratio, "num_threads": 1}
+    sparse = [coarsen(rows, **kind).quality() for rows in graphs]
+    dense = [coarsen(rows, method="ward", **kind).quality() for rows in graphs]
+    ours = np.mean([(q.objective, q.gw_upper_bound**2) for q in sparse], axis=0)
+    best = np.mean([(q.objective, q.gw_upper_bound**2) for q in dense], axis=0)
+    assert ours[0] <= 1.01 * best[0]
+    assert ours[1] <= 1.04 * best[1]
 
 
 def test_more_effort_is_better() -> None:

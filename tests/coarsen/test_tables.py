@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import parquet
+from pyarrow import feather, parquet
 from scipy.sparse import csr_matrix, save_npz
 
+from pyg_pool.coarsen import read_graph
 from pyg_pool.coarsen.tables import (
     read_numpy,
     read_ogb,
@@ -63,3 +64,15 @@ def test_ids_that_are_missing(tmp_path: Path) -> None:
         parquet.write_table(table, tmp_path / "a.parquet")
         with pytest.raises(ValueError, match=r"column 'dst' holds (None|float64)"):
             read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("suffix", ["feather", "csv"])
+def test_names_of_columns_that_are_no_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "csv":
+        path.write_bytes(b"src,dst,x\n1,2,3\n")
+    else:
+        feather.write_feather(pyarrow.table({"src": [1], "dst": [2]}), path)
+    path.write_bytes(path.read_bytes().replace(b"dst", b"d\x9bt"))
+    with pytest.raises(ValueError, match="expected"):
+        read_graph(path, columns=("src", "dst"))
