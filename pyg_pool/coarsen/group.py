@@ -26,8 +26,6 @@ Array = NDArray[Any]
 FREE, ANCHOR, KEPT = 0, 1, 2
 # A round that merges less than this share of the nodes is the last one.
 LEAST = 0.02
-# Entries that are gathered ahead.
-AHEAD = 1024
 
 
 @dataclass(eq=False)
@@ -127,12 +125,10 @@ def _pair(
     cost = np.full(size, np.inf, dtype=np.float32)
     first, first_cost = best, cost
     parts = threads.ranges(size)
-    room = max(int(np.diff(state.indptr).max(initial=0)), AHEAD)
     wishes = (float(limits.cap), seed)
 
     def look(part: tuple[int, int]) -> None:
-        work = (np.empty(room, np.float32), np.empty(AHEAD, np.int64))
-        best_partners(part, rows, record, limits.lock, best, cost, *wishes, work)
+        best_partners(part, rows, record, limits.lock, best, cost, *wishes)
 
     def agree(part: tuple[int, int]) -> Array:
         return mutual_pairs(part, best, record)

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from pyg_pool.coarsen.contract_numba import Rows
 
 Array = NDArray[Any]
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+# Nodes that are looked at together, and the mean degree below which rows are short.
+AHEAD, SHORT = 256, 8
 
 
 @njit(nogil=True, cache=True)
@@ -28,47 +31,61 @@ def best_partners(
     cost: Array,
     cap: float,
     seed: int,
-    work: tuple[Array, Array],
 ) -> None:
-    """The neighbour of least merge cost of each free node; larger hash on ties.
+    """The neighbour of least merge cost of each free node; by a hash on ties.
 
-    A partner found earlier that is still free stays the best one. ``work`` has room for
-    the costs along the rows of some nodes, computed ahead of what branches on them, and
-    for these nodes.
+    A partner found earlier that is still free stays the best one.
     """
-    indptr = rows[0]
-    price, nodes = work
-    limited = lock.size > 0 or cap < np.inf
-    none, i = np.float32(np.inf), bounds[0]
+    indptr, indices = rows[0], rows[1]
+    nodes = np.empty(AHEAD, np.int64)
+    short = indices.size < SHORT * best.size
+    none, i, far = np.float32(np.inf), bounds[0], 0
     while i < bounds[1]:
-        count, room = 0, price.size
+        count = 0
         while i < bounds[1] and count < nodes.size:
             b = best[i]
-            if record[i, 1] < none and (b < 0 or record[b, 1] == none):
-                room -= indptr[i + 1] - indptr[i]
-                if room < 0 and count > 0:
-                    break
-                nodes[count] = i
-                count += 1
+            nodes[count] = i
+            count += record[i, 1] < none and (b < 0 or record[b, 1] == none)
             i += 1
-        merge_costs(nodes[:count], rows, record, price)
-        if limited:
-            forbid(nodes[:count], rows, record, lock, cap, price)
-        choose(nodes[:count], rows, price, seed, best, cost)
+        if short:
+            # Short rows leave gaps in which memory would idle: what they lead to is
+            # touched ahead.
+            for t in range(count):
+                k = np.uintp(nodes[t])
+                first, last = np.uintp(indptr[k]), np.uintp(indptr[k + np.uintp(1)])
+                for e in range(first, last):
+                    far += record[np.uintp(indices[e]), 0] < 0
+        seek(nodes[:count], rows, record, lock, best, cost, cap + far, seed)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def merge_costs(nodes: Array, rows: Rows, record: Array, price: Array) -> None:
-    """Cost of merging along the rows of some nodes, one after the other."""
+def seek(
+    nodes: Array,
+    rows: Rows,
+    record: Array,
+    lock: Array,
+    best: Array,
+    cost: Array,
+    cap: float,
+    seed: int,
+) -> None:
+    """The neighbour of least cost of each node, or -1; without branches on costs.
+
+    Costs are not below zero but for rounding, so that their bits are in order, and a
+    hash of the pair below them decides between equal ones alike from both ends.
+    """
     indptr, indices, value, scale = rows
     weighted, scaled = value.size > 0, scale.size > 0
-    two = np.float32(2.0)
-    place = np.uintp(0)
+    locked, capped = lock.size > 0, cap < np.inf
+    zero, two, none = np.float32(0.0), np.float32(2.0), np.float32(np.inf)
+    start, half = np.uint64(seed), np.int64(32)
+    nothing = np.int64(none.view(np.int32)) << half
     for t in range(nodes.size):
         i = np.uintp(nodes[t])
         s_i, c_i = record[i, 1], record[i, 0]
         first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
         factor = two * scale[i] if scaled else two
+        least, found = nothing, np.int64(-1)
         for e in range(first, last):
             j = np.uintp(indices[e])
             c_j = record[j, 0]
@@ -78,58 +95,17 @@ def merge_costs(nodes: Array, rows: Rows, record: Array, price: Array) -> None:
             if scaled:
                 w *= scale[j]
             w = (s_i * c_j + record[j, 1] * c_i - w) / (c_i + c_j)
-            price[place + e - first] = w
-        place += last - first
-
-
-@njit(nogil=True, cache=True)
-def choose(
-    nodes: Array, rows: Rows, price: Array, seed: int, best: Array, cost: Array
-) -> None:
-    """The neighbour of least cost of each node, or -1; without branches on costs."""
-    indptr, indices = rows[0], rows[1]
-    key, zero = np.uint64(seed), np.uint64(0)
-    none = np.float32(np.inf)
-    place = np.uintp(0)
-    for t in range(nodes.size):
-        i = np.uintp(nodes[t])
-        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
-        found: Any = np.int64(-1)
-        least, tie = none, zero
-        for e in range(first, last):
-            j = indices[e]
-            w = price[place + e - first]
-            other = tie_value(i, np.uint64(j), key)
-            better = (w < least) | ((w == least) & (other > tie) & (w < none))
-            least = w if better else least
-            tie = other if better else tie
-            found = np.int64(j) if better else found
-        place += last - first
+            w = w if w > zero else zero
+            if locked:
+                w = none if lock[i] > 0 and lock[j] > 0 else w
+            if capped:
+                w = none if c_i + c_j > cap else w
+            tie = np.int64((((i ^ j) + start) * GOLDEN) >> np.uint64(32))
+            key = (np.int64(np.float32(w).view(np.int32)) << half) | tie
+            found = np.int64(j) if key < least else found
+            least = min(key, least)
         best[i] = found
-        cost[i] = least
-
-
-@njit(nogil=True, cache=True, inline="always")
-def tie_value(i: np.uint64, j: np.uint64, seed: np.uint64) -> np.uint64:
-    """A number for an unordered pair, the same from both ends."""
-    return ((i ^ j) + seed) * np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit(nogil=True, cache=True)
-def forbid(
-    nodes: Array, rows: Rows, record: Array, lock: Array, cap: float, price: Array
-) -> None:
-    """Takes out the partners that limits exclude."""
-    indptr, indices = rows[0], rows[1]
-    place = 0
-    for t in range(nodes.size):
-        i = nodes[t]
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            locked = lock.size > 0 and lock[i] > 0 and lock[j] > 0
-            if locked or record[i, 0] + record[j, 0] > cap:
-                price[place] = np.inf
-            place += 1
+        cost[i] = np.int32(least >> half).view(np.float32)
 
 
 @njit(nogil=True, cache=True)
