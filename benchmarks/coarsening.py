@@ -4,9 +4,12 @@ A pass is one SciPy float32 product ``y = A x`` on one thread in the same proces
 graph is measured in its own process: CPU time on one thread, wall time on two; and in
 one more, which does nothing else, the rise of resident memory above the input. Rivals
 run in the process of the times; where one cannot be given a size, ours is run again at
-the size that it reached. One that is not installed says so in its place.
+the size that it reached. One that is not installed says so in its place. Times are
+medians of three runs. With several sizes, the exponent with which time counted in
+passes grows is told for each kind of graph; ``--growth`` reads it from a record.
 
-    python -m benchmarks.coarsening --edges 1e5 1e6 1e7 --out results.jsonl
+    python -m benchmarks.coarsening --edges 1e5 1e6 1e7 5e7 --out results.jsonl
+    python -m benchmarks.coarsening --growth results.jsonl
     python -m benchmarks.coarsening --files roads/*.gr.xz --rivals
     python -m benchmarks.coarsening --molecules
 """
@@ -32,6 +35,8 @@ from benchmarks import record
 from benchmarks.large_graphs import GRAPHS, make
 
 PASSES = 5
+RUNS = 3
+CPU, WALL = "cpu_passes_1_thread", "wall_passes_2_threads"
 
 
 def memory(path: str, n: int) -> int:
@@ -71,6 +76,13 @@ def ours(rows: Any, n: int, threads: int) -> tuple[np.ndarray, float, float]:
         time.process_time() - cpu,
         time.perf_counter() - wall,
     )
+
+
+def middle(rows: Any, n: int, threads: int) -> tuple[np.ndarray, float, float]:
+    """Labels, and medians of CPU and wall seconds of some runs."""
+    found = [ours(rows, n, threads) for _ in range(RUNS)]
+    cpu, wall = (statistics.median(run[i] for run in found) for i in (1, 2))
+    return found[0][0], cpu, wall
 
 
 def association(rows: Any, label: np.ndarray) -> float:
@@ -169,8 +181,10 @@ RIVALS: dict[str, Callable[[Any, int], np.ndarray]] = {
 
 def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any]:
     """One line of the table."""
-    ours(make("sbm", 20_000), 100, 1)
-    ours(make("sbm", 20_000), 100, 2)
+    for kind in GRAPHS:
+        # Large enough to load all compiled loops.
+        ours(make(kind, 100_000), 1000, 1)
+        ours(make(kind, 100_000), 1000, 2)
     if source == "file":
         from pyg_pool.coarsen import read_graph
 
@@ -184,8 +198,8 @@ def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any
         np.savez(path, indptr=rows.indptr, indices=rows.indices)
         rise = alone(memory, path, n)
     unit = one_pass(rows)
-    label, cpu, _ = ours(rows, n, 1)
-    _, _, wall = ours(rows, n, 2)
+    label, cpu, _ = middle(rows, n, 1)
+    _, _, wall = middle(rows, n, 2)
     unit = statistics.median([unit, one_pass(rows), one_pass(rows)])
     line = {
         "graph": Path(name).name,
@@ -193,8 +207,9 @@ def measure(name: str, source: str, ratio: float, rivals: bool) -> dict[str, Any
         "edges": rows.nnz // 2,
         "clusters": int(label.max()) + 1,
         "pass_seconds": unit,
-        "cpu_passes_1_thread": cpu / unit,
-        "wall_passes_2_threads": wall / unit,
+        "runs": RUNS,
+        CPU: cpu / unit,
+        WALL: wall / unit,
         "association": association(rows, label),
         "memory_mb": rise / 1e6,
         "bytes_per_directed_edge": rise / max(rows.nnz, 1),
@@ -243,6 +258,28 @@ def molecules(count: int = 128) -> dict[str, Any]:
     return {"graphs": count, "milliseconds": 1e3 * statistics.median(times[2:])}
 
 
+def growth(lines: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Exponents of time over edges, where a pass takes one unit by edge.
+
+    Of several lines of one size, the last one counts.
+    """
+    sizes: dict[str, dict[float, dict[str, Any]]] = {}
+    for line in lines:
+        if line.get("graph") in GRAPHS:
+            order = round(float(np.log10(line["edges"])), 1)
+            sizes.setdefault(line["graph"], {})[order] = line
+    out = {}
+    for graph, found in sizes.items():
+        if len(found) > 1:
+            edges = np.log([line["edges"] for line in found.values()])
+            out[graph] = {
+                name: 1 + float(np.polyfit(edges, np.log(passes), 1)[0])
+                for name in (CPU, WALL)
+                for passes in [[line[name] for line in found.values()]]
+            }
+    return out
+
+
 def alone(work: Callable[..., Any], *args: Any) -> Any:
     """The result of a function in a process of its own."""
     context = multiprocessing.get_context("spawn")
@@ -259,14 +296,26 @@ def main() -> None:
     parser.add_argument("--ratio", type=float, default=0.1)
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--molecules", action="store_true")
+    parser.add_argument("--growth", type=Path)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    if args.growth is not None:
+        known = args.growth.read_text().splitlines()
+        print(json.dumps(growth([json.loads(line) for line in known]), indent=1))
+        return
     jobs = [(graph, edges) for edges in args.edges for graph in args.graphs]
     jobs += [(path, "file") for path in args.files]
     works = [(molecules, ())] if args.molecules else []
     works += [(measure, (*job, args.ratio, args.rivals)) for job in jobs]
+    done = []
     for work, options in works:
         line = {**alone(work, *options), **record.surroundings()}
+        done.append(line)
+        print(json.dumps(line), flush=True)
+        if args.out is not None:
+            record.append(args.out, line)
+    if grown := growth(done):
+        line = {"growth": grown, **record.surroundings()}
         print(json.dumps(line), flush=True)
         if args.out is not None:
             record.append(args.out, line)

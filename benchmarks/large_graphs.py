@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import coo_matrix
 
 GRAPHS = ("sbm", "grid", "rmat")
-_RMAT = {5: (14, 7), 6: (17, 8), 7: (20, 10), 8: (22, 13)}
+# Scale and edges drawn by nodes; between these, about ten edges for each node.
+_RMAT = {100_000: (14, 7), 1_000_000: (17, 8), 10**7: (20, 10), 5 * 10**7: (22, 13)}
 
 
 def symmetric(row: Any, col: Any, size: int) -> Any:
@@ -49,9 +50,12 @@ def grid(edges: int, seed: int = 7) -> Any:
 
 def rmat(edges: int, seed: int = 7) -> Any:
     """Recursive matrix graph (.57, .19, .19, .05): heavy tails, isolated nodes."""
-    scale, factor = _RMAT[min(max(round(np.log10(edges)), 5), 8)]
+    scale = max(round(np.log2(edges / 10)), 1)
+    count = edges
+    if edges in _RMAT:
+        scale, factor = _RMAT[edges]
+        count = factor << scale
     random = np.random.default_rng(seed)
-    count = factor << scale
     row = np.zeros(count, np.int64)
     col = np.zeros(count, np.int64)
     for _ in range(scale):
