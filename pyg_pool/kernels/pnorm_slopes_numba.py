@@ -20,7 +20,6 @@ from pyg_pool.kernels.lanes_numba import (
     store,
 )
 from pyg_pool.kernels.pnorm_numba import (
-    HIGHEST,
     exponent,
     factor_of,
     log_one_more,
@@ -70,7 +69,8 @@ def _slopes(
                 up = pick(below(room, scale), zero, up)
                 up = pick(equal(high, zero), zero, up)
                 store(spare, at, up, left)
-                store(spare, block + at, like(up, HIGHEST) - room, left)
+                log_top = pick(below(zero, high), log(high), zero)
+                store(spare, block + at, log_top, left)
                 move = smaller(scale, room) - log_sum
                 store(spare, 2 * block + at, move, left)
                 per_log = up * load(out, at, left)
