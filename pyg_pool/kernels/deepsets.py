@@ -116,9 +116,9 @@ class _DeepSets(torch.autograd.Function):
         if torch.is_grad_enabled():
             return _again(ctx, grad)
         parts, kept = ctx.saved_tensors[:11], ctx.saved_tensors[11:]
-        x, scales, group = parts[0], (parts[3], parts[7], parts[8]), parts[9]
+        x, group, norms = parts[0], parts[9], (*parts[3:5], *parts[7:9])
         grad_x, first, second, steep = deepsets_backward(
-            grad, x, scales, group.contiguous(), kept, has_x=ctx.needs_input_grad[0]
+            grad, x, norms, group.contiguous(), kept, has_x=ctx.needs_input_grad[0]
         )
         last = None if parts[10] is None else steep
         return (grad_x, *first, None, *second, None, None, None, last)
@@ -140,40 +140,43 @@ def deepsets_forward(
     zeros = x.new_zeros(size * (width + 1))
     count, sums = zeros[:size], zeros[size:].view(size, width)
     members, inverse = group.numpy(), x.new_empty(x.size(0))
-    offset, lengths, totals = layers[0, width].numpy(), inverse.numpy(), sums.numpy()
+    offset, lengths = layers[0, width].numpy(), inverse.numpy()
+    totals, sizes = sums.numpy(), count.numpy()
     for part in _parts(x):
         piece = rows[part] if keeps else rows[: part.stop - part.start]
         torch.mm(x[part], layers[0, :width].t(), out=piece)
         twin.norm_sum(
-            piece.numpy(), offset, first[4], members[part], lengths[part], totals
-        )
-    inner, out = torch.empty_like(sums), torch.empty_like(sums)
-    scale, shift = first[2].detach().numpy(), first[3].detach().numpy()
-    twin.affine_sums(totals, members, scale, shift, count.numpy(), inner.numpy())
-    outer = torch.mm(inner, layers[1, :width].t())
-    spread = torch.empty_like(count)
+            piece.numpy(), offset, first[4], members[part], lengths[part], totals,
+            sizes,
+        )  # fmt: skip
+    inner, outer = _outer_rows(sums, count, first[2], first[3], layers)
+    out, spread = torch.empty_like(sums), torch.empty_like(count)
     scale, shift = second[2].detach().numpy(), second[3].detach().numpy()
     twin.norm_rows(
         outer.numpy(), layers[1, width].numpy(), scale, shift, second[4],
         times.numpy(), spread.numpy(), out.numpy(),
     )  # fmt: skip
-    rows = rows if keeps else rows[:0]
+    if not keeps:
+        rows = inner = outer = x.new_empty(0, width)
     return out, (layers, rows, inverse, sums, count, inner, outer, spread, times)
 
 
 def deepsets_backward(
-    grad: Tensor, x: Tensor, scales: tuple[Tensor, Tensor, Tensor], group: Tensor,
+    grad: Tensor, x: Tensor, norms: tuple[Tensor, ...], group: Tensor,
     kept: tuple[Tensor, ...], *, has_x: bool = True,
 ) -> tuple[Tensor | None, list[Tensor], list[Tensor], Tensor]:  # fmt: skip
     """Gradients of rows, first layer, second layer and factors.
 
-    ``scales`` are the scale of the first layer, and scale and shift of the second.
+    ``norms`` are scale and shift of the first layer, and of the second.
     """
     from pyg_pool.kernels import deepsets_numba as twin
 
     layers, rows, inverse, sums, count, inner, outer, spread, times = kept
     x, width = x.detach(), x.size(1)
-    scale, outer_scale, shift = (each.detach().numpy() for each in scales)
+    scale, _, outer_scale, shift = (each.detach().numpy() for each in norms)
+    again = rows.size(0) < x.size(0)
+    if again:
+        inner, outer = _outer_rows(sums, count, norms[0], norms[1], layers)
     slopes, lower, steep = (
         x.new_zeros(6, width),
         torch.empty_like(outer),
@@ -185,6 +188,7 @@ def deepsets_backward(
         slopes.numpy(), steep.numpy(),
     )  # fmt: skip
     second = [lower.t() @ inner, slopes[2], slopes[0], slopes[1]]
+    inner = outer = grad  # lets go of the rows that are no longer needed
     lower = lower @ layers[1, :width]
     twin.norm_sides(
         lower.numpy(), sums.numpy(), count.numpy(), scale, slopes[3:].numpy()
@@ -192,7 +196,6 @@ def deepsets_backward(
     grad_x, weight = torch.empty_like(x) if has_x else None, x.new_zeros(width, width)
     offset, of_bias = layers[0, width].numpy(), slopes[5].numpy()
     down = x.new_empty(_block(x), width)
-    again = rows.size(0) < x.size(0)
     piece = torch.empty_like(down) if again else down
     for part in _parts(x):
         size = part.stop - part.start
@@ -207,6 +210,20 @@ def deepsets_backward(
         if grad_x is not None:
             torch.mm(down[:size], layers[0, :width], out=grad_x[part])
     return grad_x, [weight, slopes[5], slopes[3], slopes[4]], second, steep
+
+
+def _outer_rows(
+    sums: Tensor, count: Tensor, scale: Tensor, shift: Tensor, layers: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The sums with scale and shift, and what the second layer makes of them."""
+    from pyg_pool.kernels import deepsets_numba
+
+    inner, width = torch.empty_like(sums), sums.size(1)
+    deepsets_numba.affine_sums(
+        sums.numpy(), count.numpy(), scale.detach().numpy(), shift.detach().numpy(),
+        inner.numpy(),
+    )  # fmt: skip
+    return inner, torch.mm(inner, layers[1, :width].t())
 
 
 def _block(x: Tensor) -> int:

@@ -43,15 +43,17 @@ def centred(w1: Array, b1: Array, w2: Array, b2: Array, layers: Array) -> None:
 
 @njit(nogil=True, cache=True, fastmath=LOOSE)
 def norm_sum(
-    x: Array, offset: Array, eps: float, group: Array, inverse: Array, sums: Array
-) -> None:
-    """Adds the normalised rows of each group; keeps the inverse deviation of each."""
+    x: Array, offset: Array, eps: float, group: Array, inverse: Array, sums: Array,
+    count: Array,
+) -> None:  # fmt: skip
+    """Adds the normalised rows of each group, and their number."""
     width = offset.size
     # Typed numbers, lest everything becomes double precision.
     zero, one = x.dtype.type(0), x.dtype.type(1)
     share, small = one / x.dtype.type(max(width, 1)), x.dtype.type(eps)
     for i in range(x.shape[0]):
         row, total = x[i], sums[group[i]]
+        count[group[i]] += one
         spread = zero
         for f in range(width):
             spread += (row[f] + offset[f]) * (row[f] + offset[f])
@@ -63,14 +65,13 @@ def norm_sum(
 
 @njit(nogil=True, cache=True)
 def affine_sums(
-    sums: Array, group: Array, scale: Array, shift: Array, count: Array, out: Array
+    sums: Array, count: Array, scale: Array, shift: Array, out: Array
 ) -> None:
-    """Writes the sizes of the groups and their sums with scale and shift."""
-    for i in range(group.size):
-        count[group[i]] += 1
+    """Writes the sums with scale and shift."""
     for c in range(out.shape[0]):
+        members = count[c]
         for f in range(scale.size):
-            out[c, f] = sums[c, f] * scale[f] + count[c] * shift[f]
+            out[c, f] = sums[c, f] * scale[f] + members * shift[f]
 
 
 @njit(nogil=True, cache=True, fastmath=LOOSE)

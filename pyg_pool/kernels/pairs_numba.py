@@ -152,13 +152,11 @@ def cluster_scores_backward(
         step = slope[e] * grad[cluster[i]] / count[cluster[i]]
         total += step
         a, b, up, down = x[i], x[j], grad_x[i], grad_x[j]
-        # Few arrays at a time, so that the loops run in vector registers.
         for f in range(weight.size):
-            grad_weight[f] += step * a[f] * b[f]
-        for f in range(weight.size):
-            up[f] += step * weight[f] * b[f]
-        for f in range(weight.size):
-            down[f] += step * weight[f] * a[f]
+            one, other, pull = a[f], b[f], step * weight[f]
+            grad_weight[f] += step * one * other
+            up[f] += pull * other
+            down[f] += pull * one
     return total
 
 

@@ -49,15 +49,19 @@ def pair_links(pairs: Array, score: Array, num_nodes: int) -> Array:
     """
     best = np.full(num_nodes, -np.inf, score.dtype)
     link = np.arange(num_nodes)
+    lowest = False
     for e in range(score.size):
-        if score[e] == -np.inf:
-            return dominant_links(pairs, score, num_nodes, score[:0], True)
+        value, low, high = score[e], pairs[0, e], pairs[1, e]
+        lowest |= value == -np.inf
         # Without branches: which edge is the better one cannot be foreseen.
-        for one, other in ((pairs[0, e], pairs[1, e]), (pairs[1, e], pairs[0, e])):
-            old, to = best[one], link[one]
-            takes = score[e] > old
-            best[one] = score[e] if takes else old
-            link[one] = other if takes else to
+        old, to = best[low], link[low]
+        best[low] = value if value > old else old
+        link[low] = high if value > old else to
+        old, to = best[high], link[high]
+        best[high] = value if value > old else old
+        link[high] = low if value > old else to
+    if lowest:
+        return dominant_links(pairs, score, num_nodes, score[:0], True)
     return link
 
 

@@ -144,9 +144,9 @@ class _ParseReduce(torch.autograd.Function):
             if w1 is None:
                 grad_x, steep = _plain_backward(x, grad, cluster, saved[16:])
             else:
-                scales = saved[5], saved[9], saved[10]
+                norms = (*saved[5:7], *saved[9:11])
                 grad_x, first[:], second[:], steep = deepsets_backward(  # type: ignore[assignment]
-                    grad, x, scales, cluster, saved[16:]
+                    grad, x, norms, cluster, saved[16:]
                 )
             if ctx.multiplier == "sum":
                 grad_mean = torch.addcmul(grad_mean, steep, count)

@@ -20,6 +20,16 @@ groups_of = parse_numba.link_components
 
 
 @njit(nogil=True, cache=True)
+def awake(logit: Array, pairs: Array, resting: Array) -> Array:
+    """The numbers of pairs of which no node rests, NaN for the others."""
+    out = logit.copy()
+    for e in range(logit.size):
+        if resting[pairs[0, e]] or resting[pairs[1, e]]:
+            out[e] = np.nan
+    return out
+
+
+@njit(nogil=True, cache=True)
 def scored_clusters(
     x: Array, edge_index: Array, weight: Array, bias: Array, resting: Array, power: int
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
@@ -32,14 +42,10 @@ def scored_clusters(
     pairs = pairs[:, : write_pairs(edge_index, x.shape[0], pairs)]
     logit = np.empty(pairs.shape[1], x.dtype)
     logits_of(x, pairs, weight, logit)
-    choice = logit
+    offset = bias[0]
     for e in range(logit.size):
-        logit[e] += bias[0]
-    if resting.size > 0:
-        choice = logit.copy()
-        for e in range(logit.size):
-            if resting[pairs[0, e]] or resting[pairs[1, e]]:
-                choice[e] = np.nan
+        logit[e] += offset
+    choice = logit if resting.size == 0 else awake(logit, pairs, resting)
     cluster, size = groups_of(links_of(pairs, choice, x.shape[0]))
     mean, count = np.zeros(size, x.dtype), np.zeros(size, x.dtype)
     inside, slope = scores_of(pairs, logit, cluster, mean, count)

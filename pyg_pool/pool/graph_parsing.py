@@ -18,7 +18,6 @@ from torch_geometric.nn.pool.connect import ConnectOutput
 
 from pyg_pool.core import Pooling, PoolOutput, Selection
 from pyg_pool.core.blocks import ResidualMLP
-from pyg_pool.core.connect import pooled_batch
 from pyg_pool.core.naming import rename_on_load, spell_call
 from pyg_pool.core.parse_forms import (
     CoarseEdges,
@@ -286,7 +285,9 @@ class GraphParsingPooling(Pooling):
         groups = (selection.cluster_index, selection.num_clusters)
         edges, place = contract(edge_index, *groups, has_place=merges)
         edge_attr = coarse_attr(edge_attr, place, edges.size(1), how)
-        return ConnectOutput(edges, edge_attr, pooled_batch(selection, batch))
+        # Every node has its entry, in order: nothing need be picked.
+        graph = batch.new_zeros(groups[1]).index_copy(0, groups[0], batch)
+        return ConnectOutput(edges, edge_attr, graph)
 
     def __repr__(self) -> str:
         """The call that builds it, without the arguments left at their defaults."""
