@@ -13,10 +13,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_pool.kernels.dispatch import is_traced, runs_numba
+from pyg_pool.kernels import threads
+from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.kernels.pick_step import Form, Plan, picked, room
 from pyg_pool.kernels.segment_twin import typed
-from pyg_pool.kernels.threads import shared
 from pyg_pool.kernels.topk import as_share_or_count, best_rows, num_kept
 from pyg_pool.typing import OptTensor
 
@@ -114,34 +114,42 @@ def _is_open(
     batch_size: int | None, weight: Tensor,
 ) -> bool:  # fmt: skip
     """Whether the compiled way takes such input; faults are left to the other."""
-    if is_traced() or type(x) not in PLAIN or type(edge_index) is not Tensor:
+    if not isinstance(x, Tensor) or not runs_numba("pick", x.numel(), x):
+        return False
+    if type(x) not in PLAIN or type(edge_index) is not Tensor:
         return False
     shape, kind, ends = x.shape, x.dtype, edge_index.shape
-    tensors = [x, weight, edge_index]
     is_fit = (
-        kind in FLOATS
-        and weight.dtype is kind
-        and len(shape) == 2
+        len(shape) == 2
         and shape[1] == weight.shape[1]
         and shape[0] < LIMIT
+        and kind in FLOATS
+        and weight.dtype is kind
+        and weight.is_cpu
         and x.is_contiguous()
-        and edge_index.dtype is torch.int64
-        and edge_index.layout is torch.strided
         and len(ends) == 2
         and ends[0] == 2
         and ends[1] < LIMIT
+        and edge_index.dtype is torch.int64
+        and edge_index.layout is torch.strided
+        and edge_index.is_cpu
     )
-    if edge_attr is not None:
-        tensors.append(edge_attr)
-        is_fit = is_fit and type(edge_attr) in PLAIN and edge_attr.dtype is kind
-        is_fit = is_fit and edge_attr.shape[:1] == ends[1:]
-    if batch is None:
-        is_fit = is_fit and batch_size in (None, 1)
-    else:
-        tensors.append(batch)
-        is_fit = is_fit and type(batch) is Tensor and batch.dtype is torch.int64
-        is_fit = is_fit and batch.shape == shape[:1] and shape[0] > 0
-    return is_fit and runs_numba("pick", x.numel(), *tensors)
+    if is_fit and edge_attr is not None:
+        is_fit = (
+            type(edge_attr) in PLAIN
+            and edge_attr.dtype is kind
+            and edge_attr.shape[:1] == ends[1:]
+            and edge_attr.is_cpu
+        )
+    if not is_fit or batch is None:
+        return is_fit and batch_size in (None, 1)
+    return (
+        type(batch) is Tensor
+        and batch.dtype is torch.int64
+        and batch.shape == shape[:1]
+        and shape[0] > 0
+        and batch.is_cpu
+    )
 
 
 def _planned(
@@ -163,11 +171,12 @@ def _planned(
     first = keep + 16 * size
     raw = first + 16 * rows
     weight, shift = weight.contiguous(), 0 if bias is None else bias.data_ptr()
-    typed(kernel.unit, x)(width, form.normalize, weight.data_ptr(), vector)
-    shared(
-        typed(kernel.scores, x), rows, rows * width, width, shift != 0, x.data_ptr(),
-        vector, shift, raw,
-    )  # fmt: skip
+    run, size_of_work = typed(kernel.scores, x), rows * width
+    alone = size_of_work < threads.PARALLEL_FROM or torch.get_num_threads() == 1
+    given = width, shift != 0, x.data_ptr(), weight.data_ptr(), vector, shift, raw
+    run(0, rows if alone else 0, form.normalize, *given)
+    if not alone:  # the vector is there now
+        threads.shared(run, rows, size_of_work, -1, *given)
     share, each = as_share_or_count(form.ratio)
     how = share, each, form.rounding == "ceil", form.min_nodes
     total = num_kept(rows, *how) if batch is None else -1

@@ -17,21 +17,23 @@ from pyg_pool.kernels.topk_numba import COUNTERS, best_of, keeps_of
 
 __all__ = [
     "BLOCK", "COUNTERS", "backward", "choose", "gather", "head", "put_edges",
-    "scores", "unit", "unit_backward",
+    "scores", "unit_backward",
 ]  # fmt: skip
 
 # Rows whose part of the vector's gradient is added up on its own, in any thread.
 BLOCK = 2048
 # How many rows ahead memory is asked for.
 AHEAD = 8
+# The same where rows are read in order.
+STREAM = 16
 # Rows that are set to 0 at once, before some of them get their gradient.
 CLEARED = 32
 # Edges whose ends are checked before they are looked up.
 CHECKED = 512
 
 
-@entry("n n x x")
-def unit(width: int, normalize: int, weight: Any, out: Any) -> int:
+@njit(nogil=True, cache=True)
+def _unit(width: int, normalize: int, weight: Any, out: Any) -> None:
     """A vector over its length, if asked for, then the length; 0 stays 0."""
     top, total = 0.0, 0.0
     for f in range(width):
@@ -46,21 +48,30 @@ def unit(width: int, normalize: int, weight: Any, out: Any) -> int:
         for f in range(width):
             out[f] = weight[f] / top / length
     out[width] = length * top if normalize else 1.0
-    return 0
 
 
-@entry("n n n n x x x x")
+@entry("n n n n n x x x x x")
 def scores(
-    start: int, stop: int, width: int, shifted: int, x: Any, vector: Any, bias: Any,
-    out: Any,
+    start: int, stop: int, normalize: int, width: int, shifted: int, x: Any,
+    weight: Any, vector: Any, bias: Any, out: Any,
 ) -> int:  # fmt: skip
-    """Products of rows and a vector, and a number more."""
+    """Products of rows and a vector, and a number more.
+
+    The vector is made of the weight first, unless ``normalize`` is -1.
+    """
+    if normalize >= 0:
+        _unit(width, normalize, weight, vector)
     shift = float(bias[0]) if shifted else 0.0
+    full = width - width % LANES
     for i in range(start, stop):
         total = load(x, 0, 0)
-        for c in range(0, width, LANES):
-            left = width - c
-            total = total + load(x, i * width + c, left) * load(vector, c, left)
+        for c in range(0, full, LANES):
+            fetch(x, (i + STREAM) * width + c)
+            total = total + load(x, i * width + c, LANES) * load(vector, c, LANES)
+        if full < width:
+            left = width - full
+            last = load(x, i * width + full, left) * load(vector, full, left)
+            total = total + last
         out[i] = add_up(total) + shift
     return 0
 
@@ -137,13 +148,17 @@ def gather(
     out: Any,
 ) -> int:  # fmt: skip
     """Picked rows times their gates."""
+    full = width - width % LANES
     for k in range(start, stop):
-        later = kept[min(k + AHEAD, count - 1)]
+        later, at = kept[min(k + AHEAD, count - 1)] * width, kept[k] * width
         gate = like(load(x, 0, 0), float(score[k]))
-        for c in range(0, width, LANES):
-            fetch(x, later * width + c)
-            value = load(x, kept[k] * width + c, width - c)
-            store(out, k * width + c, value * gate, width - c)
+        for c in range(0, full, LANES):
+            fetch(x, later + c)
+            store(out, k * width + c, load(x, at + c, LANES) * gate, LANES)
+        if full < width:
+            left = width - full
+            fetch(x, later + full)
+            store(out, k * width + full, load(x, at + full, left) * gate, left)
     return 0
 
 
@@ -164,6 +179,40 @@ def _clear(start: int, stop: int, width: int, out: Any) -> None:
         out[i] = 0
 
 
+@njit(nogil=True, cache=True)
+def _dot(width: int, x: Any, i: int, up: Any, k: int, ahead: int, later: int) -> Any:
+    """Product of two rows; asks for two others."""
+    total, full = load(x, 0, 0), width - width % LANES
+    for c in range(0, full, LANES):
+        fetch(up, later * width + c)
+        fetch(x, ahead * width + c)
+        total = total + load(up, k * width + c, LANES) * load(x, i * width + c, LANES)
+    if full < width:
+        left = width - full
+        last = load(up, k * width + full, left) * load(x, i * width + full, left)
+        total = total + last
+    return add_up(total)
+
+
+@njit(nogil=True, cache=True)
+def _add(
+    c: int, left: int, x: Any, at: int, slant: Any, partial: Any, here: int
+) -> None:
+    """Adds a piece of a row to the gradient of the vector."""
+    added = load(partial, here + c, left) + slant * load(x, at + c, left)
+    store(partial, here + c, added, left)
+
+
+@njit(nogil=True, cache=True)
+def _put(
+    c: int, left: int, up: Any, k: int, gates: Any, slant: Any, vector: Any, out: Any,
+    at: int,
+) -> None:  # fmt: skip
+    """Writes a piece of the gradient of a row."""
+    moved = load(up, k + c, left) * gates + slant * load(vector, c, left)
+    store(out, at + c, moved, left)
+
+
 @entry("n n n n n n x x x j j x x x x x")
 def backward(
     start: int, stop: int, n: int, width: int, gate: int, wanted: int, x: Any,
@@ -174,46 +223,39 @@ def backward(
 
     ``gate`` is 1 for sigmoid, 2 for tanh, 0 for none.
     """
-    zero = load(x, 0, 0)
+    zero, full = load(x, 0, 0), width - width % LANES
     for block in range(start, stop):
         base, shift, m = block * BLOCK, 0.0, 0
-        last, cleared = min(n, base + BLOCK), base
+        last, cleared, here = min(n, base + BLOCK), base, block * width
         for i in range(base, last):  # no branch: hard to predict
             picks[base + m] = i
             m += 1 + (place[i] >> 63)
         _clear(block, block + 1, width, partial)
         for j in range(m):
-            i = picks[base + j]
-            k, later = place[i], place[picks[base + min(j + AHEAD, m - 1)]]
-            total = zero
-            for c in range(0, width, LANES):
-                left = width - c
-                fetch(up, later * width + c)
-                value = load(x, i * width + c, left)
-                total = total + load(up, k * width + c, left) * value
-            gated, slope = float(score[k]), float(up_score[k]) + float(add_up(total))
+            i, ahead = picks[base + j], picks[base + min(j + AHEAD, m - 1)]
+            k = place[i]
+            slope = float(_dot(width, x, i, up, k, ahead, place[ahead]))
+            gated, slope = float(score[k]), slope + float(up_score[k])
             if gate == 1:
                 slope *= gated * (1.0 - gated)
             elif gate == 2:
                 slope *= 1.0 - gated * gated
             shift += slope
-            slant = like(zero, slope)
-            for c in range(0, width, LANES):
-                here, left = block * width + c, width - c
-                value = load(x, i * width + c, left)
-                added = load(partial, here, left) + slant * value
-                store(partial, here, added, left)
+            slant, at = like(zero, slope), i * width
+            for c in range(0, full, LANES):
+                _add(c, LANES, x, at, slant, partial, here)
+            if full < width:
+                _add(full, width - full, x, at, slant, partial, here)
             if not wanted:
                 continue
             if cleared <= i:
                 _clear(cleared, min(last, i + CLEARED), width, out)
                 cleared = min(last, i + CLEARED)
-            gates = like(zero, gated)
-            for c in range(0, width, LANES):
-                left = width - c
-                moved = load(up, k * width + c, left) * gates
-                moved = moved + slant * load(vector, c, left)
-                store(out, i * width + c, moved, left)
+            gates, k = like(zero, gated), k * width
+            for c in range(0, full, LANES):
+                _put(c, LANES, up, k, gates, slant, vector, out, at)
+            if full < width:
+                _put(full, width - full, up, k, gates, slant, vector, out, at)
         if wanted:
             _clear(cleared, last, width, out)
         slopes[block] = shift
@@ -225,7 +267,7 @@ def unit_backward(
     width: int, blocks: int, normalize: int, vector: Any, partial: Any, slopes: Any,
     out: Any, shift: Any,
 ) -> int:  # fmt: skip
-    """Gradient of the vector before :func:`unit`, and of the bias, from their parts."""
+    """Gradients of the weight and the bias from their parts."""
     inner, total = 0.0, 0.0
     for block in range(blocks):
         total += slopes[block]

@@ -79,9 +79,7 @@ def picked(
         x: ``[N, F]``; weight: ``[1, F]``; bias: ``[1]``; edge_attr: ``[E, *]``;
         returns ``[K, F]``, ``[K]``, ``[E', *]``.
     """
-    out: tuple[Tensor, Tensor, OptTensor] = step_of(_Pick)(
-        x, weight, bias, edge_attr, plan, rest
-    )
+    out: tuple[Tensor, Tensor, OptTensor] = _run(x, weight, bias, edge_attr, plan, rest)
     return out
 
 
@@ -107,7 +105,10 @@ class _Pick(torch.autograd.Function):
             plan.ids, raw, source, score.data_ptr(), target, kept.data_ptr(),
             clusters, graph, edges,
         )  # fmt: skip
-        score = gate_of(score, plan.form.gate)
+        if plan.form.gate == "sigmoid":
+            score.sigmoid_()
+        elif plan.form.gate == "tanh":
+            score.tanh_()
         shared(
             typed(kernel.gather, x), rows, rows * width, rows, width, x.data_ptr(),
             kept.data_ptr(), score.data_ptr(), pooled.data_ptr(),
@@ -135,6 +136,9 @@ class _Pick(torch.autograd.Function):
             return *found, attr, None, None
         grads = _compiled_backward(x, weight, bias, score, plan, up, up_score, wanted)
         return *grads, attr, None, None
+
+
+_run = step_of(_Pick)
 
 
 def _put_edges(up: Tensor, plan: Plan, columns: int) -> Tensor:

@@ -224,7 +224,7 @@ class GPool(Pooling):
             or self.multiplier != 1.0
             or self.nonlinearity not in GATES
             or (self.dropout > 0.0 and self.training)
-            or type(self).connect is not GPool.connect
+            or type(self) is not GPool
         ):
             return None
         gate, how = str(self.nonlinearity), (self.rounding, self.min_nodes)
@@ -238,8 +238,10 @@ class GPool(Pooling):
         selection = Selection(
             kept, x.size(0), out.clusters, kept.size(0), out.score, kind="one_to_one"
         )
-        edges = ConnectOutput(out.edge_index, out.edge_attr, out.batch)
-        return self.pack(out.x, edges, selection, out.score, x.new_zeros(()), size)
+        return PoolOutput(
+            out.x, out.edge_index, out.edge_attr, out.batch, selection, out.score,
+            x.new_zeros(()), size,
+        )  # fmt: skip
 
     def _select(
         self, x: Tensor, scored: Tensor, batch: OptTensor, size: int
