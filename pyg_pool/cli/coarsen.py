@@ -135,9 +135,13 @@ def coarsen(
         from pyg_pool.coarsen import read_graph
         from pyg_pool.coarsen.constraints import read_groups
         from pyg_pool.coarsen.estimate import estimate
+        from pyg_pool.coarsen.inputs import target_sizes
+        from pyg_pool.coarsen.methods import check_options
         from pyg_pool.coarsen.write import check_formats, check_free
 
         formats = tuple(word.strip() for word in write.split(",") if word.strip())
+        check_options(method, kernel.value, mass, preset.value, duplicates=duplicates)
+        target_sizes(1, ratio, num_clusters, levels)
         check_formats("write", formats)
         check_free(out, overwrite)
         reading: dict[str, Any] = {"format": format, "duplicates": duplicates}

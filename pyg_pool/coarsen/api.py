@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,12 +21,12 @@ from pyg_pool.coarsen.contract import contract
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.inputs import as_graph, target_sizes
 from pyg_pool.coarsen.labels import checked, compact
-from pyg_pool.coarsen.methods import Method, Recipe, cluster_nodes
-from pyg_pool.coarsen.multilevel import PRESETS, coarse_lock, narrow
+from pyg_pool.coarsen.methods import Method, Recipe, check_options, cluster_nodes
+from pyg_pool.coarsen.multilevel import coarse_lock, narrow
 from pyg_pool.coarsen.progress import Progress
 from pyg_pool.coarsen.state import State, state_of
 from pyg_pool.coarsen.threads import Threads
-from pyg_pool.errors import PygPoolWarning, check_choice
+from pyg_pool.errors import PygPoolWarning
 
 __all__ = ["coarsen", "from_labels"]
 
@@ -84,8 +84,9 @@ def coarsen(
     and the change of the large eigenvalues small; see ``docs/guide/coarsening.md``.
 
     Args:
-        graph: ``edge_index``, a PyG ``Data``, a SciPy sparse matrix, a :class:`Graph`,
-            or the path of a file that :func:`read_graph` reads.
+        graph: ``edge_index``, a PyG ``Data`` (weights are its ``edge_weight``, or an
+            ``edge_attr`` of one dimension), a SciPy sparse matrix, a :class:`Graph`, or
+            the path of a file that :func:`read_graph` reads.
         ratio: Clusters by nodes, of each level; rounded up.
         num_clusters: Number of clusters instead, or one number per level. Reached
             exactly.
@@ -96,7 +97,7 @@ def coarsen(
             ``"mean"`` of both directions; symmetric edges stay as they are. Files are
             read as undirected.
         duplicates: For equal edges: ``"sum"``, ``"max"``, ``"first"`` or ``"error"``.
-        must_link: Groups of nodes that share a cluster.
+        must_link: Groups of nodes that share a cluster, here and below numbered 0..N-1.
         never_merge: Groups of nodes of which no two share a cluster.
         keep: Nodes that stay clusters of their own.
         method: ``"multilevel"``; ``"ward"`` and ``"kmeans"`` for small graphs; or a
@@ -147,10 +148,10 @@ def coarsen(
         tensor([3, 3, 3, 3])
     """
     threads = Threads(num_threads)
+    check_options(method, kernel, mass, preset, symmetrize, duplicates)
+    target_sizes(1, ratio, num_clusters, levels)
     source = as_graph(graph, edge_weight, size, symmetrize, duplicates, threads)
     sizes = target_sizes(source.num_nodes, ratio, num_clusters, levels)
-    check_choice("coarsen", "method", method, get_args(Method))
-    check_choice("coarsen", "preset", preset, PRESETS)
     limits = Constraints.of(
         source, must_link, never_merge, keep, max_cluster_mass, connected
     )
@@ -182,6 +183,8 @@ def from_labels(
     mass: Any = None,
     edge_weight: Tensor | None = None,
     size: int | None = None,
+    symmetrize: Symmetrize = "error",
+    duplicates: Duplicates = "sum",
 ) -> Coarsening:
     """The coarsening of a partition found elsewhere, to judge or to use it.
 
@@ -192,6 +195,8 @@ def from_labels(
         mass: As for :func:`coarsen`.
         edge_weight: As for :func:`coarsen`.
         size: As for :func:`coarsen`.
+        symmetrize: As for :func:`coarsen`.
+        duplicates: As for :func:`coarsen`.
 
     Shapes:
         cluster: ``[N]`` integers.
@@ -206,7 +211,7 @@ def from_labels(
         >>> from_labels(path, [0, 0, 1, 1]).mass
         tensor([3., 3.], dtype=torch.float64)
     """
-    source = as_graph(graph, edge_weight, size)
+    source = as_graph(graph, edge_weight, size, symmetrize, duplicates)
     plain = cluster.detach().cpu().numpy() if isinstance(cluster, Tensor) else cluster
     label, _ = checked("from_labels", plain, source.num_nodes)
     masses = torch.from_numpy(state_of(source, kernel, mass).mass)

@@ -205,9 +205,18 @@ class Coarsening:
         Args:
             k: Number of the largest eigenvalues to compare; 0 for none.
             gw: Whether to measure the Gromov-Wasserstein distance (small graphs only).
+
+        Raises:
+            ValueError: If ``k`` is negative, the graph is too large for ``gw``, or the
+                method made no clusters (``"kron"``).
         """
         from pyg_pool.coarsen.quality import measure
 
+        if k < 0:
+            raise ValueError(
+                f"Coarsening.quality got k={k}, expected a number >= 0; leave it out "
+                f"for no eigenvalues."
+            )
         return measure(self, k, gw)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -224,7 +233,8 @@ class Coarsening:
         tensors = {f"step{i}": step for i, step in enumerate(self.steps)}
         tensors["mass"] = self.mass_of
         for name in ("indptr", "indices", "weight", "loop"):
-            tensors[name] = torch.from_numpy(np.ascontiguousarray(_part(self, name)))
+            part = np.ascontiguousarray(getattr(self.source, name))
+            tensors[name] = torch.from_numpy(part)
         if self.kept is not None:
             tensors["kept"] = self.kept
         ids = self.source.ids
@@ -262,10 +272,6 @@ class Coarsening:
 
 def _count(step: Tensor) -> int:
     return int(step.max()) + 1 if step.numel() else 0
-
-
-def _part(coarsening: Coarsening, name: str) -> Any:
-    return getattr(coarsening.source, name)
 
 
 def _edges(graph: Graph) -> tuple[Tensor, OptTensor]:

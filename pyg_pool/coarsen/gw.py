@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.inputs import as_graph
+from pyg_pool.coarsen.spectral import normalised_laplacian
 from pyg_pool.coarsen.state import State, state_of
 from pyg_pool.errors import require
 
@@ -141,7 +142,5 @@ def heat_trace(graph: Any, times: Array = TIMES) -> Array:
         times: ``[T]``; returns ``[T]``.
     """
     adjacency = as_graph(graph).to_scipy().toarray()
-    degree = adjacency.sum(1)
-    root = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
-    values = np.linalg.eigvalsh(np.eye(degree.size) - root[:, None] * adjacency * root)
+    values = np.linalg.eigvalsh(normalised_laplacian(adjacency))
     return np.asarray(np.exp(-np.outer(times, values)).mean(axis=1))

@@ -55,7 +55,7 @@ def loukas(method: str, adjacency: Any, target: int, seed: int = 0) -> Array:
         size = weights.shape[0]
         if size <= target:
             break
-        weights = _plain(weights)
+        weights = without_diagonal(weights)
         vectors, basis = slow_vectors(weights, basis)
         merged = _level(method, weights, vectors, size - target, random)
         step = compact(merged)
@@ -65,11 +65,6 @@ def loukas(method: str, adjacency: Any, target: int, seed: int = 0) -> Array:
         label = step[label]
         weights, basis = _coarse(weights, basis, step, count)
     return label
-
-
-def _plain(weights: Any) -> Any:
-    """Without self loops."""
-    return without_diagonal(weights)
 
 
 def laplacian(weights: Any) -> Array:

@@ -8,18 +8,20 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pyg_pool.coarsen.build import Duplicates, Symmetrize
 from pyg_pool.coarsen.constraints import Constraints
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.group import Limits
 from pyg_pool.coarsen.kernel_kmeans import kmeans
 from pyg_pool.coarsen.labels import checked
-from pyg_pool.coarsen.multilevel import multilevel
+from pyg_pool.coarsen.multilevel import PRESETS, multilevel
 from pyg_pool.coarsen.progress import Progress
-from pyg_pool.coarsen.state import State
+from pyg_pool.coarsen.state import KERNELS, MASSES, State
 from pyg_pool.coarsen.threads import Threads
 from pyg_pool.coarsen.ward import moves, ward
+from pyg_pool.errors import check_choice
 
-__all__ = ["Method", "Recipe", "cluster_nodes"]
+__all__ = ["Method", "Recipe", "check_options", "cluster_nodes"]
 
 Array = NDArray[Any]
 Method = Literal[
@@ -81,6 +83,25 @@ class Recipe:
             )
 
 
+def check_options(
+    method: Any,
+    kernel: Any,
+    mass: Any,
+    preset: Any,
+    symmetrize: Any = "error",
+    duplicates: Any = "sum",
+) -> None:
+    """Raises for words that :func:`coarsen` does not know, before a graph is read."""
+    check_choice("coarsen", "method", method, get_args(Method))
+    check_choice("coarsen", "preset", preset, PRESETS)
+    check_choice("coarsen", "symmetrize", symmetrize, get_args(Symmetrize))
+    check_choice("coarsen", "duplicates", duplicates, get_args(Duplicates))
+    if isinstance(kernel, str):
+        check_choice("coarsen", "kernel", kernel, KERNELS)
+    if isinstance(mass, str):
+        check_choice("coarsen", "mass", mass, MASSES)
+
+
 def cluster_nodes(
     recipe: Recipe,
     state: State,
@@ -109,8 +130,7 @@ def cluster_nodes(
             points=points,
         )
         return label, None
-    if recipe.method in ("ward", "kmeans"):
-        _check_dense(recipe.method, state.num_nodes)
+    _check_dense(recipe.method, state.num_nodes)
     if recipe.method == "ward":
         return ward(state, target, refine=recipe.refine), None
     if recipe.method == "kmeans":
@@ -148,5 +168,5 @@ def _check_dense(method: str, size: int) -> None:
     if size > DENSE:
         raise ValueError(
             f"coarsen got a graph of {size} nodes with method={method!r}, expected at "
-            f"most {DENSE}, as it holds a dense matrix; use method='multilevel'."
+            f"most {DENSE}, as it holds dense matrices; use method='multilevel'."
         )

@@ -16,27 +16,17 @@ from pyg_pool.coarsen.dense_numba import mgc_merges
 from pyg_pool.coarsen.graph import Graph
 from pyg_pool.coarsen.kron import kron
 from pyg_pool.coarsen.loukas import loukas
+from pyg_pool.coarsen.spectral import normalised_laplacian
 
 __all__ = ["mgc", "rival", "sgc"]
 
 Array = NDArray[Any]
-DENSE = 16_384
 
 
 def rival(
     method: str, graph: Graph, target: int, seed: int = 0
 ) -> tuple[Array, Array | None]:
-    """Cluster of each node, and the nodes kept by a method without clusters.
-
-    Raises:
-        ValueError: If the graph is too large for a dense matrix.
-    """
-    if graph.num_nodes > DENSE:
-        raise ValueError(
-            f"coarsen got a graph of {graph.num_nodes} nodes with method={method!r}, "
-            f"expected at most {DENSE}, as it holds dense matrices; use "
-            f"method='multilevel'."
-        )
+    """Cluster of each node, and the nodes kept by a method without clusters."""
     adjacency = graph.to_scipy()
     if method == "mgc":
         return mgc(adjacency, target), None
@@ -62,7 +52,9 @@ def sgc(adjacency: Any, target: int, seed: int = 0) -> Array:
     """Ordinary k-means on slow and fast eigenvectors; the best split of them wins."""
     from scipy.cluster.vq import kmeans2
 
-    values, vectors = np.linalg.eigh(_normalised(np.asarray(adjacency.toarray())))
+    values, vectors = np.linalg.eigh(
+        normalised_laplacian(np.asarray(adjacency.toarray()))
+    )
     n, size = target, values.size
     low, high = values[:n], values[size - n :]
     best, least = np.zeros(size, np.int64), np.inf
@@ -74,7 +66,7 @@ def sgc(adjacency: Any, target: int, seed: int = 0) -> Array:
         )
         label = _filled(rows, n, seed, kmeans2)
         member = np.eye(n)[label]
-        found = np.linalg.eigvalsh(_normalised(member.T @ adjacency @ member))
+        found = np.linalg.eigvalsh(normalised_laplacian(member.T @ adjacency @ member))
         gap = np.abs(found[: k + 1] - low[: k + 1]).sum()
         gap += np.abs(found[k + 1 :] - high[k + 1 :]).sum()
         if gap < least:
@@ -98,10 +90,3 @@ def _filled(rows: Array, n: int, seed: int, kmeans2: Any) -> Array:
                 label[i] = k
                 break
     return label
-
-
-def _normalised(adjacency: Array) -> Array:
-    """``I - D^{-1/2} A D^{-1/2}``, dense."""
-    degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    root = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
-    return np.asarray(np.eye(degree.size) - root[:, None] * adjacency * root)

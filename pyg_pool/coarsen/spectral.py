@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pyg_pool.coarsen.state import State
 
-__all__ = ["eigenvalue_errors", "random_coordinates"]
+__all__ = ["eigenvalue_errors", "normalised_laplacian", "random_coordinates"]
 
 Array = NDArray[Any]
 POWER, WIDTH = 10, 16
@@ -76,3 +76,10 @@ def largest(state: State, k: int) -> Array:
         return_eigenvectors=False,
     )
     return np.sort(values)[::-1]
+
+
+def normalised_laplacian(adjacency: Array) -> Array:
+    """``I - D^{-1/2} A D^{-1/2}`` of a dense matrix."""
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    root = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))
+    return np.asarray(np.eye(degree.size) - root[:, None] * adjacency * root)

@@ -175,6 +175,10 @@ def test_mistakes_are_named_before_the_work(path: Path) -> None:
     text = refused(path.parent / "none.csv", "--ratio", 0.2)
     assert "expected an existing file or folder; check the path." in text
     assert "--ratio" in refused(path, "--ratio", 1.5)
+    for words in (("--method", "wild"), ("--mass", "wild"), ("--duplicates", "wild")):
+        text = refused(path, "--ratio", 0.2, "--dry-run", *words)
+        assert f"{words[0][2:]}='wild'" in text
+    assert "exactly one" in refused(path, "--dry-run")
     assert "write='wild'" in refused(path, "--ratio", 0.2, "--write", "npz,wild")
     assert "eigenvalues" in refused(path, "--ratio", 0.2, "--eigenvalues", -1)
     (path.parent / "a.txt.gz").write_text("0 1")

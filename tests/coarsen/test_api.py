@@ -315,6 +315,11 @@ def test_labels_of_others() -> None:
         from_labels(ring(6), [0, 1])
     with pytest.raises(ValueError, match=">= 0"):
         from_labels(ring(6), [0, 0, 0, 0, 0, -1])
+    with pytest.raises(ValueError, match="k=-1"):
+        found.quality(-1)
+    one_way = torch.tensor([[0, 0, 1], [1, 1, 2]])
+    both = from_labels(one_way, [0, 0, 1], symmetrize="max", duplicates="max")
+    assert both.mass.tolist() == [3, 1]
 
 
 def test_interrupt_keeps_the_last_level(
@@ -342,6 +347,27 @@ def test_interrupt_keeps_the_last_level(
 def test_result_is_saved(tmp_path: Path) -> None:
     found = coarsen(ring(30), ratio=0.2, out=tmp_path / "a.npz")
     assert torch.equal(Coarsening.load(tmp_path / "a.npz").cluster, found.cluster)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"method": "multi_level"},
+        {"kernel": "rv"},
+        {"mass": "even"},
+        {"preset": "slow"},
+        {"symmetrize": "min"},
+        {"duplicates": "mean"},
+        {"ratio": 0.0},
+        {"levels": 0},
+    ],
+)
+def test_options_are_checked_before_a_file_is_read(
+    tmp_path: Path, option: dict[str, Any]
+) -> None:
+    (tmp_path / "a.txt").write_text("no graph at all")
+    with pytest.raises(ValueError, match=next(iter(option))):
+        coarsen(tmp_path / "a.txt", **{"ratio": 0.5, **option})
 
 
 def test_options_that_do_not_fit() -> None:
