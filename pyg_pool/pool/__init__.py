@@ -8,6 +8,7 @@ from pyg_pool.pool.gunpool import GUnpool
 from pyg_pool.pool.primal_dual import PrimalDualPooling, PrimalDualPoolOutput
 from pyg_pool.pool.primal_dual_unpooling import PrimalDualUnpooling
 from pyg_pool.pool.pyg_form import as_pyg_tuple
+from pyg_pool.pool.score_levels import parse_levels
 
 __all__ = [
     "GPool",
@@ -17,4 +18,5 @@ __all__ = [
     "PrimalDualPooling",
     "PrimalDualUnpooling",
     "as_pyg_tuple",
+    "parse_levels",
 ]
