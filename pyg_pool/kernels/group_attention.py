@@ -26,6 +26,7 @@ from pyg_pool.kernels.attention_native import (
 from pyg_pool.kernels.derive import gradients
 from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.group_attention_twin import (
+    in_rows,
     twin_backward,
     twin_forward,
     twin_plan,
@@ -145,7 +146,7 @@ class _GroupAttention(torch.autograd.Function):
         ctx.groups, ctx.is_flash = groups, takes_flash(q, groups)
         ctx.plan = twin_plan(q, groups) if ctx.is_flash else None
         if ctx.plan is not None:
-            q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+            q, k, v = in_rows(q, k, v)
             out, total = twin_forward([q, k, v], groups, ctx.plan)
             ctx.save_for_backward(q, k, v, out, total)
             return out

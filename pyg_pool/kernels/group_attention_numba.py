@@ -152,14 +152,14 @@ def _slope_of_tile(
         _spread(room, slopes, step, n, ours, wide, c, for_k)
 
 
-@entry("n n n n n n x x x i i i i x x x x x x x x")
+@entry("n n n n n n x x x i i i i x x x x x n n x x x")
 def backward(
     start: int, stop: int, heads: int, depth: int, q_stride: int, k_stride: int,
     q: Any, k: Any, v: Any, q_rows: Any, k_rows: Any, q_ptr: Any, k_ptr: Any,
-    factor: Any, room: Any, out: Any, total: Any, grad: Any, grad_q: Any,
-    grad_k: Any, grad_v: Any,
+    factor: Any, room: Any, out: Any, total: Any, grad: Any, q_step: int, k_step: int,
+    grad_q: Any, grad_k: Any, grad_v: Any,
 ) -> int:  # fmt: skip
-    """Gradients of groups ``start`` to ``stop``, in rows as wide as the inputs."""
+    """Gradients of groups ``start`` to ``stop``, in rows of given steps."""
     wide, width, one = up_to_lanes(depth), heads * depth, np.float32(1)
     for group in range(start, stop):
         n, keys = k_ptr[group + 1] - k_ptr[group], k_ptr[group]
@@ -188,9 +188,9 @@ def backward(
                 means = _means(out, room, up, q_rows, i, here, width, at, depth)
                 tile = ours, up, own, logs, means
                 _slope_of_tile(room, tile, places, n, depth, scale)
-                unpack_rows(grad_q, q_stride, at, q_rows, i, here, depth, room, own)
-            unpack_rows(grad_k, k_stride, at, k_rows, keys, n, depth, room, for_k)
-            unpack_rows(grad_v, k_stride, at, k_rows, keys, n, depth, room, for_v)
+                unpack_rows(grad_q, q_step, at, q_rows, i, here, depth, room, own)
+            unpack_rows(grad_k, k_step, at, k_rows, keys, n, depth, room, for_k)
+            unpack_rows(grad_v, k_step, at, k_rows, keys, n, depth, room, for_v)
     return 0
 
 

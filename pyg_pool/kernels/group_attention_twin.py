@@ -13,7 +13,14 @@ from pyg_pool.kernels.dispatch import runs_numba
 from pyg_pool.kernels.segment import segment_count
 from pyg_pool.kernels.threads import shared
 
-__all__ = ["TwinPlan", "twin_backward", "twin_forward", "twin_plan", "twin_room"]
+__all__ = [
+    "TwinPlan",
+    "in_rows",
+    "twin_backward",
+    "twin_forward",
+    "twin_plan",
+    "twin_room",
+]
 
 # Beyond, torch's kernel is as fast and its blocks stay in the cache.
 MOST, MOST_KEYS = 512, 2048
@@ -77,13 +84,22 @@ def _side(index: Tensor, size: int) -> tuple[Tensor, Tensor, int]:
     return rows, ptr, int(count.max())
 
 
+def in_rows(*parts: Tensor) -> Sequence[Tensor]:
+    """Queries, keys and values whose rows the kernels can step through."""
+    _, k, v = parts
+    if all(part.stride(1) == 1 for part in parts) and k.stride(0) == v.stride(0):
+        return parts
+    return [part.contiguous() for part in parts]
+
+
 def twin_forward(
     parts: Sequence[Tensor], groups: AttentionGroups, plan: TwinPlan
 ) -> tuple[Tensor, Tensor]:
     """Result, and one number per query and head for the gradient.
 
     Args:
-        parts: Queries, keys and values, contiguous, or one matrix with all of them.
+        parts: Queries, keys and values as :func:`in_rows` gives them, or one
+            contiguous matrix with all of them.
         groups: Groups and options.
         plan: What :func:`twin_plan` makes of them.
     """
@@ -108,8 +124,8 @@ def twin_backward(
     from pyg_pool.kernels import group_attention_numba as kernel
 
     given, width = _given(parts, groups, plan)
-    into = [torch.empty_like(part) for part in parts]
-    places = _places(into, width)
+    into = [torch.empty(part.shape) for part in parts]
+    places = [into[0].size(1), into[-1].size(1), *_places(into, width)]
     last = [out, total, grad.contiguous()]
     _run(kernel.backward.single, plan, given, last, width // groups.heads, places)
     return into
@@ -133,11 +149,12 @@ def _given(
     parts: Sequence[Tensor], groups: AttentionGroups, plan: TwinPlan
 ) -> tuple[list[int], int]:
     """What both kernels take first, and the width of a query."""
-    stride = parts[0].size(1)
-    width = stride if len(parts) == 3 else stride // 3
+    width = parts[0].size(1) // (1 if len(parts) == 3 else 3)
+    q_stride, k_stride = parts[0].stride(0), parts[-1].stride(0)
     sides = plan.queries, plan.keys, plan.query_ptr, plan.key_ptr, groups.factor
     return [
-        groups.heads, width // groups.heads, stride, stride, *_places(parts, width),
+        groups.heads, width // groups.heads, q_stride, k_stride,
+        *_places(parts, width),
         *(side.data_ptr() for side in sides),
     ], width  # fmt: skip
 

@@ -150,8 +150,8 @@ def _backward(
         own = joint.data_ptr() - 12 * width * block.start
         run.attend(
             block, run.attention.backward, qkv, found.data_ptr(), total.data_ptr(),
-            out.data_ptr() - 4 * width * block.start, own, own + 4 * width,
-            own + 8 * width,
+            out.data_ptr() - 4 * width * block.start, 3 * width, 3 * width, own,
+            own + 4 * width, own + 8 * width,
         )  # fmt: skip
         in_weight.addmm_(joint[:n].t(), mixed[part])
         in_bias += joint[:n].sum(0)
