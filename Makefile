@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint format coverage bench bench-peers docs \
-  test-data test-scatter test-compile test-damaged gpu clean
+  test-data test-scatter test-compile test-wl test-damaged gpu clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -79,6 +79,12 @@ test-scatter: ## tests of the torch-scatter and torch-sparse backends (WHEELS=fo
 test-compile: ## each operator and primitive under torch.compile, Inductor too (minutes)
 	@$(ENVIRONMENT) test
 	$(PYTEST) -m "slow or not slow" tests/test_compile.py
+
+test-wl: ## colour refinement on all graphs of 6 to 8 nodes, of DATA/graph_c (minutes)
+	@test -f "$(DATA)/graph_c/graph8c.g6" || { echo "No graph_c/graph8c.g6 in" \
+	  "DATA='$(DATA)'; write it with nauty's geng -c 8"; exit 2; }
+	@$(ENVIRONMENT) test
+	PYG_POOL_DATA="$(abspath $(DATA))" $(PYTEST) -m slow tests/relational/test_refine.py
 
 test-damaged: ## 10,000 damaged files for each reader of graphs (about half an hour)
 	@$(ENVIRONMENT) test
