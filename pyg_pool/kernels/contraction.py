@@ -209,10 +209,9 @@ def merge_pairs(pairs: Tensor, num_nodes: int) -> tuple[Tensor, int]:
         )
         return torch.from_numpy(found), int(count)
     cluster = connected_components(pairs, num_nodes)
-    if torch.compiler.is_compiling():  # the smallest member of each raises the maximum
-        before = cluster.new_full((1,), -1)
-        new = cluster.cummax(0).values.diff(prepend=before) > 0
-        return cluster, new.nonzero().size(0)
+    if torch.compiler.is_compiling():  # a mark for each cluster that has a member
+        marks = torch.zeros_like(cluster).index_fill(0, cluster, 1)
+        return cluster, marks.nonzero().size(0)
     return cluster, int(cluster.max()) + 1 if num_nodes > 0 else 0
 
 

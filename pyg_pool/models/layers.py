@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Module, ModuleList
-from torch_geometric.nn import Linear, aggr
+from torch_geometric.nn import BatchNorm, Linear, aggr
 from torch_geometric.nn.resolver import activation_resolver, normalization_resolver
 
 from pyg_pool import readout
 from pyg_pool.core import Selection, reduce
 from pyg_pool.errors import check_choice
+from pyg_pool.models.traced_norm import is_open, plain_batch_norm
 from pyg_pool.typing import Activation, OptTensor
 
 __all__ = ["Head", "NodeNorm", "Readout", "make_act", "reset"]
@@ -60,6 +61,7 @@ class NodeNorm(Module):
         if hasattr(self.norm, "allow_single_element"):
             # Otherwise one node alone in a training batch raises.
             self.norm.allow_single_element = True
+        self.is_rowwise = type(self.norm) is BatchNorm
         names = inspect.signature(self.norm.forward).parameters
         self.takes_batch = "batch_size" in names
 
@@ -70,6 +72,8 @@ class NodeNorm(Module):
     def forward(self, x: Tensor, batch: OptTensor, batch_size: int) -> Tensor:
         """Returns the normalised rows."""
         if not self.takes_batch:
+            if self.is_rowwise and is_open(self.norm.module):
+                return plain_batch_norm(x, self.norm.module)
             return self.norm(x)
         if batch is None:
             batch = torch.zeros(x.size(0), dtype=torch.long, device=x.device)

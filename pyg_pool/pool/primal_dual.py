@@ -216,7 +216,7 @@ class PrimalDualPooling(torch.nn.Module):
     def score(self, attention: Tensor, both: Tensor) -> Tensor:
         """Score of each pair, from the attention of its two directions."""
         wide = attention.to(torch.promote_types(attention.dtype, torch.float32))
-        mean = wide.view(wide.size(0), -1).mean(1) if wide.numel() else wide.view(-1)
+        mean = wide if wide.dim() == 1 else wide.flatten(1).mean(1)
         ends = mean.index_select(0, both.view(-1)).view(2, -1)
         return (ends[0] + ends[1]) / 2 + self.add_to_score
 

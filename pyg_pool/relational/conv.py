@@ -194,6 +194,8 @@ class RelationalPooling(Module):
         check_chunks(self.base, self.chunk_size, training=self.training)
         return self._in_chunks(x, labels, edge_attr, copies, batch)
 
+    # Lists, whose lengths depend on the data.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def make_copies(
         self,
         edge_index: Tensor,

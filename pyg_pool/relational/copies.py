@@ -7,12 +7,12 @@ flat index tensors; nothing is padded.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.pairs import distinct_pairs
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.neighbours import Balls, Lists, find_balls, join_lists
@@ -54,15 +54,18 @@ class Copies:
         """Number of nodes of the graphs themselves."""
         return self.ground.num_nodes
 
-    @cached_property
+    @property
     def listed(self) -> tuple[Tensor, Tensor]:
-        """All edges; those of whole copies are listed when they are first asked for.
-
-        Ask for them before ``torch.compile`` traces a network on whole copies.
-        """
+        """All edges; those of whole copies are listed when they are first asked for."""
         if self.kept is not None:
             return self.kept
-        return _whole_edges(self.ground, self.tuples, self.pair_ptr)
+        # A cached property has a lock, which no traced graph can take.
+        found: tuple[Tensor, Tensor] | None = self.__dict__.get("_listed")
+        if found is None:
+            found = _whole_edges(self.ground, self.tuples, self.pair_ptr)
+            if not is_traced():
+                self.__dict__["_listed"] = found
+        return found
 
     @property
     def edge_index(self) -> Tensor:
@@ -79,7 +82,7 @@ class Copies:
         """Number of pairs."""
         return self.pair_node.numel()
 
-    @cached_property
+    @property
     def pair_graph(self) -> Tensor:
         """Graph of each pair, ``[P]``."""
         return self.tuples.batch.index_select(0, self.pair_tuple)

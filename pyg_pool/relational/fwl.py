@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -53,7 +54,8 @@ def multiply_pairs(a: Tensor, b: Tensor, pairs: PairSet) -> Tensor:
     if pairs.joins is not None:
         return join_product(a, b, pairs.joins, a.size(0))
     out = torch.zeros_like(a)
-    for size, index in square_groups(pairs):
+    squares = square_groups(pairs) if pairs.squares is None else pairs.squares
+    for size, index in squares:
         flat = index.view(-1)
         shape = (-1, size, size, a.size(1))
         left = a.index_select(0, flat).view(shape).movedim(3, 1)
@@ -107,6 +109,17 @@ class FWLConv(Module):
     def __repr__(self) -> str:
         """The call that builds it."""
         return f"FWLConv({self.channels})"
+
+
+class _Plan(NamedTuple):
+    """Pairs of all copies, nodes and labels of the copies, and where pairs end."""
+
+    pairs: PairSet
+    node: Tensor
+    label: Tensor
+    ends: tuple[Tensor, Tensor]
+    edge: Tensor
+    graph: Tensor
 
 
 class FWLNet(Module):
@@ -202,6 +215,31 @@ class FWLNet(Module):
         batch_size = check_batch("FWLNet", batch, batch_size, x.size(0))
         if batch is None:
             batch = edge_index.new_zeros(x.size(0))
+        plan = self._plan(edge_index, edge_attr, batch, batch_size, pairs, x)
+        every = plan.pairs
+        rows = torch.cat([x[plan.node], plan.label.to(x.dtype)], dim=-1)
+        first, second = (rows.index_select(0, ends) for ends in plan.ends)
+        loop = every.is_loop.to(x.dtype).view(-1, 1)
+        state = silu(self.input(torch.cat([first, second, plan.edge, loop], dim=-1)))
+        for conv in self.convs:
+            state = conv(state, every)
+        value = torch.where(loop > 0, self.diagonal(state), self.other(state))
+        by_copy = segment_reduce(value, every.batch, dim_size=every.size)
+        word: Any = self.tuple_pool
+        return segment_reduce(by_copy, plan.graph, dim_size=batch_size, reduce=word)
+
+    # Lists, whose lengths depend on the data.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _plan(
+        self,
+        edge_index: Tensor,
+        edge_attr: OptTensor,
+        batch: Tensor,
+        batch_size: int,
+        pairs: PairSet | None,
+        x: Tensor,
+    ) -> _Plan:
+        """Lists the copies and their pairs."""
         ground = lay_ground(edge_index, batch, batch_size)
         tuples = find_tuples(
             edge_index, batch, self.l, self.domain, batch_size=batch_size
@@ -210,22 +248,17 @@ class FWLNet(Module):
             pairs = find_pairs_and_joins(ground, self.max_distance)
         self._check(pairs, tuples.batch, x)
         every, source = repeat_pairs(pairs, tuples.batch)
-        edge = self._edges(edge_index, edge_attr, pairs, x).index_select(0, source)
+        if every.joins is None:
+            every = replace(every, squares=square_groups(every))
         copies = expand_copies(ground, tuples)
         label = label_features(
             ground, copies, self.encoding, ordered=self.ordered, dmax=self.dmax
         )
-        rows = torch.cat([x[copies.pair_node], label.to(x.dtype)], dim=-1)
         first, second = (copies.find(every.batch, every.pair[i]) for i in range(2))
-        loop = every.is_loop.to(x.dtype).view(-1, 1)
-        parts = [rows.index_select(0, first), rows.index_select(0, second), edge, loop]
-        state = silu(self.input(torch.cat(parts, dim=-1)))
-        for conv in self.convs:
-            state = conv(state, every)
-        value = torch.where(loop > 0, self.diagonal(state), self.other(state))
-        by_copy = segment_reduce(value, every.batch, dim_size=len(tuples))
-        word: Any = self.tuple_pool
-        return segment_reduce(by_copy, tuples.batch, dim_size=batch_size, reduce=word)
+        edge = self._edges(edge_index, edge_attr, pairs, x).index_select(0, source)
+        return _Plan(
+            every, copies.pair_node, label, (first, second), edge, tuples.batch
+        )
 
     def _edges(
         self, edge_index: Tensor, edge_attr: OptTensor, pairs: PairSet, x: Tensor

@@ -13,6 +13,8 @@ from pyg_pool.relational.tuples import TupleSet, lay_ground
 __all__ = ["local_stars"]
 
 
+# Lists, whose lengths depend on the data.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def local_stars(
     edge_index: Tensor, batch: Tensor, length: int, batch_size: int
 ) -> Copies:

@@ -23,12 +23,14 @@ class PairSet:
         joins: ``[3, R]`` pair (u, v), pair (u, w), pair (w, v), sorted by the first,
             then by w; ``None`` where all pairs are there and a matrix product does.
         size: Number of graphs (or copies).
+        squares: What :func:`square_groups` makes of them, if it was asked for.
     """
 
     pair: Tensor
     batch: Tensor
     joins: Tensor | None
     size: int
+    squares: list[tuple[int, Tensor]] | None = None
 
     @property
     def is_loop(self) -> Tensor:
