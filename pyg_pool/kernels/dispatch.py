@@ -56,7 +56,7 @@ NUMBA_FROM = {
     "relu_dropout": 4096,  # elements
     "segment_pnorm": 1024,  # elements
     "topk": 1024,  # rows
-    "pick": 4096,  # elements
+    "pick": 1024,  # elements
     "parse": 1024,  # edges or nodes
     "coalesce": 1024,  # edges
     "distinct_pairs": 1024,  # edges
