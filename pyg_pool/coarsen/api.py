@@ -144,8 +144,8 @@ def coarsen(
         >>> import torch
         >>> from pyg_pool.coarsen import coarsen
         >>> ring = torch.stack([torch.arange(12), (torch.arange(12) + 1) % 12])
-        >>> coarsen(ring, num_clusters=4, symmetrize="sum").size
-        tensor([3, 3, 3, 3])
+        >>> coarsen(ring, num_clusters=3, symmetrize="sum").size
+        tensor([4, 4, 4])
     """
     threads = Threads(num_threads)
     check_options(method, kernel, mass, preset, symmetrize, duplicates)
