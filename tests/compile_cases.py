@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Module
+from torch_geometric.nn import GCN
 
 from pyg_pool import (
     GPool,
@@ -17,6 +18,7 @@ from pyg_pool import (
     PrimalDualUnpooling,
     Selection,
     kernels,
+    mesh,
     models,
     relational,
 )
@@ -31,6 +33,7 @@ from pyg_pool.kernels.pairs import distinct_pairs, link_scores, pair_logits
 from pyg_pool.kernels.parse import dominant_links, link_components
 from pyg_pool.kernels.propagate import degree_scale, propagate
 from pyg_pool.kernels.tuple_propagate import pair_ptr, tuple_propagate
+from pyg_pool.relational.pairs import find_pairs_and_joins
 from pyg_pool.testing import GraphSample, random_batch, random_primal_dual
 from pyg_pool.testing.contract import OperatorSpec
 
@@ -45,11 +48,18 @@ class Case:
         label: Its name, that of the function or class first.
         build: Builds the callable.
         inputs: Arguments of the ``turn``-th call, of other sizes in each.
+        breaks: Functions of a network that are cut in one call: the one that takes
+            the step which no graph can hold, and those that call it.
+        reason: What breaks it.
+        holds: Public modules that are compiled in it, beside the one it is named by.
     """
 
     label: str
     build: Callable[[], Callable[..., Any]]
     inputs: Callable[[int], tuple[Any, ...]]
+    breaks: int = 0
+    reason: str = ""
+    holds: tuple[str, ...] = ()
 
 
 PRIMITIVES: dict[str, Case] = {}
@@ -80,6 +90,7 @@ def module(
     build: Callable[[], Module],
     inputs: Callable[[int], tuple[Any, ...]],
     word: str = "",
+    holds: tuple[str, ...] = (),
 ) -> None:
     """Makes a case of a module in evaluation mode with fixed weights."""
 
@@ -90,7 +101,7 @@ def module(
 
     made = getattr(seeded(), "network", None) or seeded()
     label = f"{type(made).__name__}({word})"
-    table[label] = Case(label, seeded, inputs)
+    table[label] = Case(label, seeded, inputs, holds=holds)
 
 
 def registered(spec: OperatorSpec) -> Case:
@@ -346,7 +357,7 @@ def pooled(turn: int) -> tuple[Any, ...]:
     return g.x, g.edge_index, g.batch, g.batch_size
 
 
-module(LAYERS, PoolAndUnpool, pooled)
+module(LAYERS, PoolAndUnpool, pooled, holds=("GPool", "GUnpool"))
 for options in (
     {"fraction_to_keep": 0.6},
     {"num_edges_to_keep": 3, "consecutive": False},
@@ -354,7 +365,7 @@ for options in (
 ):
     module(
         LAYERS, lambda options=options: MeshPoolAndUnpool(**options), mesh_graphs,
-        next(iter(options)),
+        next(iter(options)), ("PrimalDualPooling", "PrimalDualUnpooling"),
     )  # fmt: skip
 module(
     LAYERS,
@@ -393,8 +404,6 @@ def network(word: str, build: Callable[[], Module]) -> None:
     NETWORKS[word] = Case(word, seeded, pooled)
 
 
-# Not here: the graph parsing network, whose depth depends on the scores; HistoryGNN,
-# which hangs hooks on a network; networks on copies that list these themselves.
 network("HierarchicalClassifier", lambda: models.HierarchicalClassifier(4, 8, 3))
 network("GraphUNet", lambda: models.GraphUNet(4, 8, 3, depth=2))
 
@@ -412,20 +421,26 @@ class WithCopies(Module):
         return self.network(x, edge_index, batch=batch, batch_size=size, copies=copies)
 
 
+def in_order(turn: int) -> tuple[Any, ...]:
+    """A batch whose graphs come one after the other."""
+    g = graphs(turn)
+    order = torch.sort(g.batch, stable=True)
+    place = torch.empty_like(order.indices)
+    place[order.indices] = torch.arange(g.num_nodes)
+    return g.x, place[g.edge_index], order.values, g.batch_size
+
+
 def copied(ego: int | None, labels: int = 1) -> Callable[[int], tuple[Any, ...]]:
     def inputs(turn: int) -> tuple[Any, ...]:
-        g = graphs(turn)
-        order = torch.sort(g.batch, stable=True)
-        place = torch.empty_like(order.indices)
-        place[order.indices] = torch.arange(g.num_nodes)
-        edges = place[g.edge_index]
+        x, edges, batch, size = in_order(turn)
         tuples = relational.find_tuples(
-            edges, order.values, labels, "distinct", batch_size=g.batch_size
+            edges, batch, labels, "distinct", batch_size=size
         )
-        ground = relational.lay_ground(edges, order.values, g.batch_size)
+        ground = relational.lay_ground(edges, batch, size)
         copies = relational.expand_copies(ground, tuples, ego=ego)
-        assert copies.listed  # edges of whole copies are listed before they are traced
-        return g.x, edges, order.values, g.batch_size, copies
+        # Edges of whole copies are listed as data are prepared, too.
+        assert copies.listed[0].size(0) == 2
+        return x, edges, batch, size, copies
 
     return inputs
 
@@ -437,3 +452,123 @@ for word, ego in (("full", None), ("balls", 2)):
         copied(ego), word,
     )  # fmt: skip
 module(NETWORKS, lambda: WithCopies(models.IDMPNN(4, 8, 3)), copied(None, 2))
+module(
+    NETWORKS,
+    lambda: WithCopies(relational.RelationalPooling(relational.CopyGIN(5, 8, 2))),
+    copied(None),
+)
+
+
+def pairs_of_copies(turn: int) -> tuple[Any, ...]:
+    """Rows of pairs of a node and its copy, and the copies."""
+    _, _, batch, _, copies = copied(2)(turn)
+    return torch.randn(copies.num_pairs, 4), copies, batch
+
+
+def pairs_and_joins(turn: int) -> tuple[Any, ...]:
+    """Rows of pairs of nodes, and the pairs."""
+    _, edges, batch, size = in_order(turn)
+    pairs = find_pairs_and_joins(relational.lay_ground(edges, batch, size), 2)
+    return torch.randn(pairs.batch.numel(), 4), pairs
+
+
+module(LAYERS, lambda: relational.CopyPooling("node"), pairs_of_copies)
+module(LAYERS, lambda: relational.FWLConv(4), pairs_and_joins)
+module(
+    LAYERS,
+    lambda: relational.ContextGIN(4, 8, 2, ("root", "node")),
+    lambda turn: pairs_of_copies(turn)[:2],
+)
+
+
+def mesh_data(turn: int) -> tuple[mesh.PrimalDualData]:
+    """A batch of meshes."""
+    x, x_dual, edges, links, dual, _, batch, size = mesh_graphs(turn)
+    data = mesh.PrimalDualData(x, x_dual, edges, links, dual)
+    data.batch = batch
+    data.batch_dual = batch.new_zeros(x_dual.size(0))
+    data.batch_dual.index_copy_(0, dual, batch.index_select(0, edges[0]))
+    data.num_graphs = size
+    return (data,)
+
+
+class Scaled(Module):
+    """Features of meshes, scaled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = mesh.FeatureScaling(3, 2)
+
+    def forward(self, data: Any) -> Any:
+        out = self.network(data)
+        return out.x, out.x_dual
+
+
+def mesh_network(name: str) -> Module:
+    """A small network for meshes; no feature of a face is 0 by construction."""
+    built = getattr(models, name)(3, 2, 4, channels=(4, 8), norm_groups=4)
+    for weight in built.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return built
+
+
+for name in ("MeshClassifier", "MeshSegmenter", "MeshUNet"):
+    module(NETWORKS, lambda name=name: mesh_network(name), mesh_data)
+
+
+class Stars(Module):
+    """A network on local copies, which needs no features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = models.LocalKLGNN(8, 3)
+
+    def forward(self, x: Tensor, edges: Tensor, batch: Tensor, size: int) -> Tensor:
+        return self.network(edges, batch=batch, batch_size=size)
+
+
+# The graph breaks here, in one call as often as it says.
+BROKEN: dict[str, Case] = {}
+LISTS = "tuples and their copies are listed on the way, as data are prepared"
+
+
+def broken(
+    label: str, breaks: int, reason: str, build: Callable[[], Module], inputs: Any
+) -> None:
+    """Makes a case of what is not one graph."""
+
+    def seeded() -> Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3)
+            return build().eval()
+
+    BROKEN[label] = Case(label, seeded, inputs, breaks, reason)
+
+
+broken(
+    "RelationalPooling(lists)", 1, LISTS,
+    lambda: Batched(relational.RelationalPooling(relational.CopyGIN(5, 8, 2))),
+    in_order,
+)  # fmt: skip
+broken("KLGNN(lists)", 2, LISTS, lambda: Batched(models.KLGNN(4, 8, 3)), in_order)
+broken("IDMPNN(lists)", 1, LISTS, lambda: Batched(models.IDMPNN(4, 8, 3)), in_order)
+broken("LocalKLGNN", 1, LISTS, Stars, in_order)
+broken("FWLNet", 1, LISTS, lambda: Batched(relational.FWLNet(4, 8, 3)), in_order)
+broken(
+    "FWLNet(max_distance)", 1, LISTS,
+    lambda: Batched(relational.FWLNet(4, 8, 3, max_distance=2)), in_order,
+)  # fmt: skip
+broken("IDPPGN", 2, LISTS, lambda: Batched(models.IDPPGN(4, 8, 3)), in_order)
+broken(
+    "HistoryGNN", 1, "hooks hang on the layers of the network while it runs",
+    lambda: Batched(models.HistoryGNN(GCN(4, 8, 2), 8)), in_order,
+)  # fmt: skip
+broken(
+    "GraphParsingNetwork",
+    0,
+    "how many levels there are depends on the scores: a few graphs each",
+    lambda: Batched(models.GraphParsingNetwork(4, 8, 3)), in_order,
+)  # fmt: skip
+broken(
+    "FeatureScaling", 2, "PyG copies the store of the data", Scaled, mesh_data
+)  # fmt: skip

@@ -8,6 +8,7 @@ test-compile``, which takes some minutes.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,9 +20,16 @@ from torch._dynamo.utils import counters
 from torch.nn import Module
 from torch.testing import assert_close
 
-from pyg_pool import kernels
+from pyg_pool import kernels, mesh, models, pool, readout, relational
 from pyg_pool.testing import poolings, readouts
-from tests.compile_cases import LAYERS, NETWORKS, PRIMITIVES, Case, registered
+from tests.compile_cases import (
+    BROKEN,
+    LAYERS,
+    NETWORKS,
+    PRIMITIVES,
+    Case,
+    registered,
+)
 
 pytestmark = pytest.mark.skipif(
     torch.__version__ < (2, 10), reason="sizes that depend on data need torch 2.10"
@@ -135,6 +143,50 @@ def test_one_graph_equals_eager(label: str) -> None:
 )
 def test_inductor_equals_eager(label: str) -> None:
     check(EVERY[label], "inductor")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")  # dynamo tells of what it skips
+@pytest.mark.parametrize("label", BROKEN)
+def test_breaks_are_counted(label: str) -> None:
+    """Equal numbers from the pieces of a graph that cannot be whole."""
+    case = BROKEN[label]
+    given = case.inputs(0)
+    wanted = outcome(case.build(), given)
+    compiled: Any = case.build()
+    compiled.network.compile(dynamic=True, backend="eager")
+    # Sizes that depend on the data break no graph, as under fullgraph=True.
+    with torch._dynamo.config.patch(
+        capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True
+    ):
+        found = outcome(compiled, given)
+    for a, b in zip(found, wanted, strict=True):
+        assert_close(a, b, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert sum(counters["graph_break"].values()) == case.breaks, counters["graph_break"]
+    if case.breaks == 0:  # looks at a size are no breaks for dynamo, but part graphs
+        assert counters["stats"]["unique_graphs"] > 1
+
+
+def public_modules() -> list[str]:
+    """Names of all modules that the rooms make public."""
+    found = {
+        name
+        for room in (pool, readout, models, mesh, relational)
+        for name in room.__all__
+        if inspect.isclass(thing := getattr(room, name)) and issubclass(thing, Module)
+    }
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_every_public_module_has_a_case(name: str) -> None:
+    cases = [*EVERY.values(), *BROKEN.values()]
+    names = {case.label.partition("(")[0] for case in cases}
+    assert name in names.union(*(case.holds for case in cases))
+
+
+def test_breaks_have_a_reason() -> None:
+    assert all(case.reason for case in BROKEN.values())
 
 
 def test_every_public_primitive_has_a_case() -> None:
