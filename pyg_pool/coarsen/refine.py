@@ -185,9 +185,9 @@ def _blocks(
             some = nodes[ends[block] : ends[block + 1]]
             threads.map(think, _shares(some, count, threads))
             stamp += 1
-            plan = (lead, active, touched, stamp, moved)
+            plan = (touched, stamp, moved)
             sums = (node, cluster, record, cap)
-            count = int(settle(some, wish, rows, label, *sums, *plan))
+            count = int(settle(some, wish, rows, label, sums, (lead, active), plan))
             total += count
         if _is_last(turn, total, size, sweeps, report):
             break

@@ -166,15 +166,9 @@ def settle(
     wish: tuple[Array, Array],
     rows: Rows,
     label: Array,
-    node: Pair,
-    cluster: Triple,
-    record: Array,
-    cap: float,
-    lead: Array,
-    active: Array,
-    touched: Array,
-    stamp: int,
-    moved: Array,
+    state: tuple[Pair, Triple, Array, float],
+    marks: Pair,
+    plan: tuple[Array, int, Array],
 ) -> int:
     """Carries out proposals in order, each only where it still lowers the objective.
 
@@ -183,6 +177,8 @@ def settle(
     ``active`` the nodes that wanted to move, and keeps everyone's ``lead``.
     """
     target, sums = wish
+    node, cluster, record, cap = state
+    (lead, active), (touched, stamp, moved) = marks, plan
     mass, own, members = cluster
     count = 0
     for t in range(nodes.size):
@@ -190,7 +186,7 @@ def settle(
         a, lead[i] = label[i], sums[t, 2]
         if a == b or members[a] < 2:
             continue
-        inside, outside = np.float64(sums[t, 0]), np.float64(sums[t, 1])
+        inside, outside = float(sums[t, 0]), float(sums[t, 1])
         if touched[a] == stamp or touched[b] == stamp:
             inside, outside = similarity(i, rows, label, a, b)
         m, q = node[0][i], node[1][i]
