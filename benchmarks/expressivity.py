@@ -99,6 +99,13 @@ SETTINGS: dict[str, dict[str, Setting]] = {
             },
             width=64, layers=5, epochs=200,
         ),
+        "1,1 SSWL+": Setting(
+            {
+                "l": 1, "encoding": "spd", "tuple_pool": "sum", "norm": "layer",
+                "context": ("across", "root"),
+            },
+            width=64, layers=5, epochs=250,
+        ),
     },
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ where it was: finished folds are passed over, others start from their last check
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -52,7 +53,10 @@ def load_store(name: str, root: Path) -> GraphStore:
 
 def read_folds(path: Path) -> list[dict[str, Tensor]]:
     """Return train, validation and test indices of each fold."""
-    found = json.loads(path.read_text())
+    content = path.read_bytes()
+    if path.suffix == ".gz":
+        content = gzip.decompress(content)
+    found = json.loads(content)
     found = found["folds"] if isinstance(found, dict) else found
     folds = []
     for number, fold in enumerate(found):
@@ -193,7 +197,9 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("data", choices=GRAPH_SETTINGS)
     parser.add_argument("--root", type=Path, required=True, help="folder of TU sets")
-    parser.add_argument("--splits", type=Path, required=True, help="folds as JSON")
+    parser.add_argument(
+        "--splits", type=Path, required=True, help="folds as .json or .json.gz"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     parser.add_argument("--models", nargs="+", choices=BUILDERS, default=list(BUILDERS))
     parser.add_argument("--folds", nargs="+", type=int, help="from 0; default: all")
