@@ -27,6 +27,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINConv, global_add_pool, global_mean_pool
 from torch_geometric.utils import from_networkx
 
+from benchmarks import record
 from benchmarks.harness import measure_pairs, peak_rise
 from pyg_pool.kernels import warm_up
 from pyg_pool.models import KLGNN
@@ -153,12 +154,19 @@ def preparation(root: Path) -> float:
 
 
 def main() -> None:
-    """Print a line of JSON per row."""
+    """Print a line of JSON per row, and record it where asked to."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--out", type=Path, help="file of lines to add to")
     args = parser.parse_args()
+
+    def tell(line: dict[str, Any]) -> None:
+        print(json.dumps(line), flush=True)
+        if args.out is not None:
+            record.append(args.out, {**line, **record.surroundings()})
+
     torch.set_num_threads(1)
     warm_up()
     context = multiprocessing.get_context("spawn")
@@ -182,8 +190,8 @@ def main() -> None:
             "ours MiB": round(rises[0] / 2**20),
             "plain MiB": round(rises[1] / 2**20),
         }
-        print(json.dumps(line), flush=True)
-    print(json.dumps({"preparation ms": round(preparation(args.root), 3)}))
+        tell({**line, "pairs": args.pairs})
+    tell({"row": "preparation", "preparation ms": round(preparation(args.root), 3)})
 
 
 if __name__ == "__main__":
