@@ -23,7 +23,7 @@ Array = NDArray[Any]
 # Entries that one piece of work of a thread reads at least.
 PIECE = 1024
 # Entries that are gathered ahead.
-AHEAD = 1024
+AHEAD = 4096
 
 
 def contract(state: State, label: Array, size: int, threads: Threads) -> State:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Rows = tuple[Array, Array, Array, Array]
+# The mean degree below which rows are short.
+SHORT = 8
 
 
 @njit(nogil=True, cache=True)
@@ -133,47 +135,61 @@ def contract_range(
 
     ``work`` is one zero for each cluster, zero again afterwards, and room for the
     clusters and weights along the rows of some coarse nodes. These are gathered ahead,
-    so that no branch waits for memory; a first touch of a cluster is seen by its zero.
+    and loops run over all of them, so that no branch waits for memory.
     """
     order, start, before = sorted_nodes
     total, near, weight = work
     index, value = out
     plain = rows[2].size == 0 and rows[3].size == 0
+    short = rows[1].size < SHORT * label.size
     place: Any = np.uintp(0)
-    one = np.float32(1.0)
-    first = bounds[0]
+    up, one = np.uintp(1), np.float32(1.0)
+    first, far = bounds[0], 0
     while first < bounds[1]:
         last = first + 1
         while last < bounds[1] and before[last + 1] - before[first] <= near.size:
             last += 1
         some = order[start[first] : start[last]]
+        if short:
+            # Short rows leave gaps in which memory would idle.
+            far = touch_rows(some, rows, far)
         size = gather(some, rows, label, near, weight, False)
-        none = 0
-        for p in range(size):
-            none += total[np.uintp(near[p])] != 0
-        own[first] += none
-        for k in range(first, last):
+        if short:
+            for p in range(size):
+                far += total[np.uintp(near[p])] != 0
+        own[first] += far
+        shift = np.uintp(before[first])
+        for k in range(np.uintp(first), np.uintp(last)):
             begin = place
-            count = place
-            at, end = before[k] - before[first], before[k + 1] - before[first]
-            for p in range(np.uintp(at), np.uintp(end)):
-                other = np.uintp(near[p])
-                s = total[other]
-                index[count] = other
-                count += np.uintp(s == 0)
-                total[other] = s + (one if plain else weight[p])
+            at, end = np.uintp(before[k]) - shift, np.uintp(before[k + up]) - shift
+            if plain:
+                for p in range(at, end):
+                    total[np.uintp(near[p])] += one
+            else:
+                for p in range(at, end):
+                    total[np.uintp(near[p])] += weight[p]
             own[k] += total[k]
             total[k] = 0
-            for p in range(begin, count):
-                other = np.uintp(index[p])
+            for p in range(at, end):
+                other = np.uintp(near[p])
                 s = total[other]
-                total[other] = 0
-                index[place] = other
-                value[place] = s
+                index[place], value[place] = other, s
                 place += np.uintp(s != 0)
+                total[other] = 0
             length[k] = place - begin
         first = last
     return place
+
+
+@njit(nogil=True, cache=True)
+def touch_rows(nodes: Array, rows: Rows, far: int) -> int:
+    """Reads where the rows of some nodes begin, ahead of their use; adds nothing."""
+    indptr, indices = rows[0], rows[1]
+    last = np.uintp(indices.size - 1)
+    for t in range(nodes.size):
+        begin = np.uintp(indptr[np.uintp(nodes[t])])
+        far += indices[min(begin, last)] < 0
+    return far
 
 
 @njit(nogil=True, cache=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,19 +11,20 @@ from numpy.typing import NDArray
 
 from pyg_pool.coarsen.group_numba import (
     add_up,
-    best_partners,
     join_all,
     join_in_order,
     merge_pairs,
     mutual_pairs,
     number_groups,
 )
+from pyg_pool.coarsen.partners import ByCost, ByDegree
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
 
 __all__ = ["Limits", "group"]
 
 Array = NDArray[Any]
+Partners = ByCost | ByDegree
 FREE, ANCHOR, KEPT = 0, 1, 2
 # A round that merges less than this share of the nodes is the last one.
 LEAST = 0.02
@@ -70,17 +72,17 @@ def group(
     groups = np.full(size, -1, dtype=state.indices.dtype)
     if not limits.connected:
         need -= _merge_isolated(state, target, need, limits, groups)
-    record = np.empty((size, 2), dtype=np.float32)
-    record[:, 0] = state.mass
-    record[:, 1] = state.own / state.mass
-    record[groups >= 0, 1] = np.inf
+    closed = groups >= 0
     if limits.lock.size:
-        record[limits.lock == KEPT, 1] = np.inf
-    first, cost, need = _pair(
-        state, record, groups, need, limits, rounds, seed, threads
-    )
+        closed |= limits.lock == KEPT
+    partners: Partners
+    if ByDegree.fits(state) and not limits.are_set:
+        partners = ByDegree(state, closed, seed)
+    else:
+        partners = ByCost(state, closed, limits.cap, limits.lock, seed)
+    need, first, prices = _pair(partners, groups, need, rounds, threads)
     if need > 0:
-        need = _join(state, groups, first, cost, need, limits)
+        need = _join(state, groups, first, prices, need, limits)
     if need == size - target and need > 0 and not limits.connected:
         _merge_leftovers(state, groups, need, limits)
     label = np.empty(size, dtype=groups.dtype)
@@ -109,50 +111,36 @@ def _merge_isolated(
 
 
 def _pair(
-    state: State,
-    record: Array,
-    groups: Array,
-    need: int,
-    limits: Limits,
-    rounds: int,
-    seed: int,
-    threads: Threads,
-) -> tuple[Array, Array, int]:
+    partners: Partners, groups: Array, need: int, rounds: int, threads: Threads
+) -> tuple[int, Array, Callable[[], Array]]:
     """Merges mutual best neighbours; returns everyone's first choice and its cost."""
-    size = state.num_nodes
-    rows = (state.indptr, state.indices, state.value, state.scale)
-    best = np.full(size, -1, dtype=groups.dtype)
-    cost = np.full(size, np.inf, dtype=np.float32)
-    first, first_cost = best, cost
+    best, size = partners.best, groups.size
+    first, prices = best, partners.prices
     parts = threads.ranges(size)
-    wishes = (float(limits.cap), seed)
-
-    def look(part: tuple[int, int]) -> None:
-        best_partners(part, rows, record, limits.lock, best, cost, *wishes)
 
     def agree(part: tuple[int, int]) -> Array:
-        return mutual_pairs(part, best, record)
+        return mutual_pairs(part, best, groups)
 
     def merge(pairs: Array) -> None:
-        merge_pairs(pairs, best, record, groups)
+        merge_pairs(pairs, best, partners.taken, partners.mark, groups)
 
     for turn in range(rounds):
         if need <= 0:
             break
-        threads.map(look, parts)
+        threads.map(partners.look, parts)
         if turn == 0:
-            first, first_cost = best.copy(), cost.copy()
+            first, prices = best.copy(), partners.keep_prices()
         pairs = threads.map(agree, parts)
         count = sum(some.size for some in pairs)
         if count > need:
             flat = np.concatenate(pairs)
-            pairs = [flat[cheapest(cost[flat], need)]]
+            pairs = [flat[cheapest(partners.prices()[flat], need)]]
             count = need
         threads.map(merge, pairs)
         need -= count
         if count < LEAST * size:
             break
-    return first, first_cost, need
+    return need, first, prices
 
 
 def cheapest(cost: Array, count: int) -> Array:
@@ -165,14 +153,19 @@ def cheapest(cost: Array, count: int) -> Array:
 
 
 def _join(
-    state: State, groups: Array, best: Array, cost: Array, need: int, limits: Limits
+    state: State,
+    groups: Array,
+    best: Array,
+    prices: Callable[[], Array],
+    need: int,
+    limits: Limits,
 ) -> int:
     """Single nodes join the group of their best neighbour; returns what is left."""
     single = (groups < 0) & (best >= 0)
     if not limits.are_set and int(single.sum()) <= need:
         return need - int(join_all(best, groups))
     nodes = np.flatnonzero(single)
-    order = nodes[np.argsort(cost[nodes], kind="stable")]
+    order = nodes[np.argsort(prices()[nodes], kind="stable")]
     mass, lock = state.mass.copy(), limits.lock.copy()
     add_up(groups, mass, lock)
     return need - int(

@@ -13,12 +13,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pyg_pool.coarsen.contract_numba import Rows
+from pyg_pool.coarsen.contract_numba import SHORT, Rows
 
 Array = NDArray[Any]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-# Nodes that are looked at together, and the mean degree below which rows are short.
-AHEAD, SHORT = 256, 8
+# Nodes that are looked at together.
+AHEAD = 256
 
 
 @njit(nogil=True, cache=True)
@@ -109,28 +109,31 @@ def seek(
 
 
 @njit(nogil=True, cache=True)
-def mutual_pairs(bounds: tuple[int, int], best: Array, record: Array) -> Array:
-    """Lower nodes of the pairs of free nodes that are each other's best."""
-    out = np.empty((bounds[1] - bounds[0]), best.dtype)
+def mutual_pairs(bounds: tuple[int, int], best: Array, group: Array) -> Array:
+    """Lower nodes of the pairs of nodes without group that are each other's best."""
+    out = np.empty((bounds[1] - bounds[0]) + 1, best.dtype)
     count = 0
-    for i in range(bounds[0], bounds[1]):
-        j = best[i]
-        if j > i and best[j] == i and record[i, 1] < np.inf:
-            out[count] = i
-            count += 1
+    for i in range(np.uintp(bounds[0]), np.uintp(bounds[1])):
+        j = np.int64(best[i])
+        out[count] = i
+        upper = j > np.int64(i)
+        back = best[np.uintp(j) if upper else i]
+        count += upper & (back == np.int64(i)) & (group[i] < 0)
     return out[:count].copy()
 
 
 @njit(nogil=True, cache=True)
-def merge_pairs(first: Array, best: Array, record: Array, group: Array) -> None:
-    """Makes pairs of the given nodes and their partners."""
+def merge_pairs(
+    first: Array, best: Array, taken: Array, mark: float, group: Array
+) -> None:
+    """Makes pairs of the given nodes and their partners; ``taken`` gets ``mark``."""
     for t in range(first.size):
         i = first[t]
         j = best[i]
         group[i] = i
         group[j] = i
-        record[i, 1] = np.inf
-        record[j, 1] = np.inf
+        taken[i] = mark
+        taken[j] = mark
 
 
 @njit(nogil=True, cache=True)

@@ -44,7 +44,7 @@ class Preset:
 PRESETS = {
     "fast": Preset(1, 0, 1),
     "balanced": Preset(1, 1, 2),
-    "best": Preset(3, 3, 4),
+    "best": Preset(3, 2, 4),
 }
 
 

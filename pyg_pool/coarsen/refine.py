@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pyg_pool.coarsen.exact_numba import sweep_exact
 from pyg_pool.coarsen.group import FREE, KEPT, Limits
-from pyg_pool.coarsen.propose_numba import propose
+from pyg_pool.coarsen.propose_numba import Work, propose
 from pyg_pool.coarsen.refine_numba import DEAL, deal, settle, spread, wake
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
@@ -161,14 +161,17 @@ def _blocks(
     room = max(int(np.diff(rows[0]).max()), AHEAD)
     wish = (np.empty(most, label.dtype), np.empty((most, 3), np.float32))
     moved = np.empty(most, label.dtype)
-    lead, touched = np.empty(size, np.float32), np.zeros(clusters, np.int32)
+    lead, picked = np.empty(size, np.float32), np.empty(most + 1, np.int32)
+    board = np.zeros((clusters, 4))
+    board[:, :3] = np.stack(cluster, 1)
     nodes, active = np.empty(size + 1, label.dtype), np.ones(size + 1, np.uint8)
     store, stamp = threading.local(), 0
 
-    def work() -> tuple[Array, Array, Array]:
+    def work() -> Work:
         if not hasattr(store, "work"):
             total, near = np.zeros(clusters, np.float32), np.empty(room, label.dtype)
-            store.work = (total, near, np.empty(room, np.float32))
+            weight, gains = np.empty(room, np.float32), np.empty(room, np.float32)
+            store.work = (total, near, weight, gains)
         return store.work
 
     def think(part: tuple[Array, int, tuple[int, int]]) -> None:
@@ -185,10 +188,11 @@ def _blocks(
             some = nodes[ends[block] : ends[block + 1]]
             threads.map(think, _shares(some, count, threads))
             stamp += 1
-            plan = (touched, stamp, moved)
-            sums = (node, cluster, record, cap)
+            plan = (stamp, moved, picked)
+            sums = (node, board, record, cap)
             count = int(settle(some, wish, rows, label, sums, (lead, active), plan))
             total += count
+        cluster[0][:], cluster[1][:] = board[:, 0], board[:, 1]
         if _is_last(turn, total, size, sweeps, report):
             break
         threads.map(think, _shares(nodes[:0], count, threads))

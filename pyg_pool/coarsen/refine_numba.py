@@ -27,6 +27,8 @@ TOLERANCE = 1e-12
 WAKE = 3.0
 # Nodes of neighbouring numbers that go to a block together.
 DEAL = 16
+# Nodes that wish to move and are looked at together.
+LOOK = 64
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -166,39 +168,59 @@ def settle(
     wish: tuple[Array, Array],
     rows: Rows,
     label: Array,
-    state: tuple[Pair, Triple, Array, float],
+    state: tuple[Pair, Array, Array, float],
     marks: Pair,
-    plan: tuple[Array, int, Array],
+    plan: tuple[int, Array, Array],
 ) -> int:
     """Carries out proposals in order, each only where it still lowers the objective.
 
-    ``touched`` is ``stamp`` for clusters that changed since the proposals were made;
-    only these are looked at along the rows again. ``moved`` gets who moved. Marks in
-    ``active`` the nodes that wanted to move, and keeps everyone's ``lead``.
+    ``board`` holds mass, similarity, members and stamp of each cluster in one row; the
+    stamp is that of ``plan`` where the cluster changed since the proposals were made,
+    and only these are looked at along the rows again. ``moved`` gets who moved. Marks
+    in ``active`` the nodes that wanted to move, and keeps everyone's ``lead``.
     """
     target, sums = wish
-    node, cluster, record, cap = state
-    (lead, active), (touched, stamp, moved) = marks, plan
-    mass, own, members = cluster
-    count = 0
-    for t in range(nodes.size):
-        i, b = nodes[t], target[t]
-        a, lead[i] = label[i], sums[t, 2]
-        if a == b or members[a] < 2:
-            continue
-        inside, outside = float(sums[t, 0]), float(sums[t, 1])
-        if touched[a] == stamp or touched[b] == stamp:
-            inside, outside = similarity(i, rows, label, a, b)
-        m, q = node[0][i], node[1][i]
-        active[i] = 1
-        loss = own[a] / mass[a] - (own[a] - 2 * inside - q) / (mass[a] - m)
-        new = (own[b] + 2 * outside + q) / (mass[b] + m) - own[b] / mass[b]
-        if new - loss <= TOLERANCE * max(1.0, abs(loss)) or mass[b] + m > cap:
-            continue
-        move(i, b, (inside, outside), label, node, cluster, record)
-        touched[a], touched[b] = stamp, stamp
-        moved[count] = i
-        count += 1
+    node, board, record, cap = state
+    (lead, active), (stamp, moved, picked) = marks, plan
+    wishes, count, far = 0, 0, 0
+    for t in range(np.uintp(nodes.size)):
+        k = np.uintp(nodes[t])
+        lead[k] = sums[t, 2]
+        picked[wishes] = t
+        wishes += target[t] != label[k]
+    for first in range(0, wishes, LOOK):
+        last = min(first + LOOK, wishes)
+        for t in range(first, last):
+            # What the next ones need is read ahead of the branches on it.
+            p = np.uintp(picked[t])
+            far += board[np.uintp(target[p]), 2] < 0
+            far += board[np.uintp(label[np.uintp(nodes[p])]), 2] < 0
+        for t in range(first, last):
+            p = np.uintp(picked[t])
+            i: Any = np.uintp(nodes[p])
+            a: Any = np.uintp(label[i])
+            b: Any = np.uintp(target[p])
+            old, new = board[a], board[b]
+            if old[2] < 2 + far:
+                continue
+            inside, outside = float(sums[p, 0]), float(sums[p, 1])
+            if old[3] == stamp or new[3] == stamp:
+                inside, outside = similarity(i, rows, label, a, b)
+            m, q = node[0][i], node[1][i]
+            active[i] = 1
+            loss = old[1] / old[0] - (old[1] - 2 * inside - q) / (old[0] - m)
+            gain = (new[1] + 2 * outside + q) / (new[0] + m) - new[1] / new[0]
+            if gain - loss <= TOLERANCE * max(1.0, abs(loss)) or new[0] + m > cap:
+                continue
+            old[0], old[1] = old[0] - m, old[1] - 2 * inside - q
+            new[0], new[1] = new[0] + m, new[1] + 2 * outside + q
+            old[2], new[2] = old[2] - 1, new[2] + 1
+            old[3], new[3] = stamp, stamp
+            record[a, 0], record[a, 1] = old[0], old[1] / old[0]
+            record[b, 0], record[b, 1] = new[0], new[1] / new[0]
+            label[i] = b
+            moved[count] = i
+            count += 1
     return count
 
 

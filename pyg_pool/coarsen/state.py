@@ -103,6 +103,9 @@ def state_of(graph: Graph, kernel: Any = "rw", mass: Any = None) -> State:
     degree = graph.degree()
     safe = np.where(degree > 0, degree, 1.0)
     masses = _masses(mass, "degree" if kernel == "rw" else "uniform", safe)
+    if kernel == "rw" and masses is safe and not graph.loop.size:
+        # One array for both: the state is known by that.
+        return State(graph.indptr, graph.indices, graph.weight, np.empty(0), safe, safe)
     if kernel == "rw":
         factor, diagonal = 1 / safe, 1 / safe
     elif kernel == "normalized":
