@@ -14,9 +14,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pyg_pool.coarsen.contract_numba import SHORT, Rows
+from pyg_pool.coarsen.degree_numba import GOLDEN, tie_start
 
 Array = NDArray[Any]
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 # Nodes that are looked at together.
 AHEAD = 256
 
@@ -78,7 +78,7 @@ def seek(
     weighted, scaled = value.size > 0, scale.size > 0
     locked, capped = lock.size > 0, cap < np.inf
     zero, two, none = np.float32(0.0), np.float32(2.0), np.float32(np.inf)
-    start, half = np.uint64(seed), np.int64(32)
+    start, half = np.uint32(tie_start(seed)), np.int64(32)
     nothing = np.int64(none.view(np.int32)) << half
     for t in range(nodes.size):
         i = np.uintp(nodes[t])
@@ -100,7 +100,7 @@ def seek(
                 w = none if lock[i] > 0 and lock[j] > 0 else w
             if capped:
                 w = none if c_i + c_j > cap else w
-            tie = np.int64((((i ^ j) + start) * GOLDEN) >> np.uint64(32))
+            tie = np.int64(np.uint32(np.uint32(np.uint32(i ^ j) * GOLDEN) + start))
             key = (np.int64(np.float32(w).view(np.int32)) << half) | tie
             found = np.int64(j) if key < least else found
             least = min(key, least)

@@ -16,6 +16,8 @@ __all__ = ["ByCost", "ByDegree"]
 
 Array = NDArray[Any]
 Part = tuple[int, int]
+# The hash that stands for a neighbour has 32 bits.
+WIDE = 1 << 32
 
 
 class ByCost:
@@ -81,7 +83,7 @@ class ByDegree:
     def fits(state: State) -> bool:
         """Whether a state is the rw kernel on edges without weights and self loops."""
         unweighted = state.value.size == 0 and state.scale.size == 0
-        return unweighted and state.own is state.mass and state.indices.itemsize == 4
+        return unweighted and state.own is state.mass and state.num_nodes < WIDE
 
     def look(self, part: Part) -> None:
         """Finds the best partner of the free nodes of a range."""

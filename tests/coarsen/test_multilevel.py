@@ -10,7 +10,7 @@ from scipy.sparse import coo_matrix
 
 from pyg_pool.coarsen import coarsen
 from tests.coarsen.golden_graphs import graph_of, read, stored
-from tests.coarsen.made_graphs import blocks
+from tests.coarsen.made_graphs import blocks, ring
 
 
 @pytest.mark.parametrize("name", stored("ward_*"))
@@ -47,6 +47,23 @@ def test_near_the_dense_method_on_molecules(ratio: float) -> None:
     best = np.mean([(q.objective, q.gw_upper_bound**2) for q in dense], axis=0)
     assert ours[0] <= 1.01 * best[0]
     assert ours[1] <= 1.04 * best[1]
+
+
+@pytest.mark.parametrize(("size", "n"), [(12, 3), (12, 4), (12, 6), (24, 6), (100, 25)])
+@pytest.mark.parametrize("kernel", ["rw", "normalized"])
+def test_rings_are_cut_evenly(size: int, n: int, kernel: str) -> None:
+    found = coarsen(ring(size), num_clusters=n, kernel=kernel)
+    assert (found.size == size // n).all()
+
+
+def test_shuffled_regular_graphs_take_the_best_of_some_tries() -> None:
+    random = np.random.default_rng(0)
+    rows, values = ring(24), []
+    for _ in range(20):
+        order = random.permutation(24)
+        mixed = rows[order][:, order]
+        values.append(coarsen(mixed, num_clusters=6).quality().objective)
+    assert np.mean(values) < 0.28125 * 1.0012
 
 
 def test_more_effort_is_better() -> None:

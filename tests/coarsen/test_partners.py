@@ -69,5 +69,8 @@ def test_ties_agree_from_both_ends() -> None:
 def test_only_plain_states_fit() -> None:
     assert ByDegree.fits(state_of(graph(50, weighted=False), "rw"))
     assert not ByDegree.fits(state_of(graph(50, weighted=True), "rw"))
+    loops = graph(50, weighted=False)
+    loops.loop = np.eye(50)[3]
+    assert not ByDegree.fits(state_of(loops, "rw"))
     assert not ByDegree.fits(state_of(graph(50, weighted=False), "normalized"))
     assert not ByDegree.fits(state_of(graph(50, weighted=False), "rw", "uniform"))
