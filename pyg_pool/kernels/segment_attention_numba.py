@@ -20,9 +20,50 @@ from pyg_pool.kernels.segment_numba import (
     run_end,
 )
 from pyg_pool.kernels.softmax_numba import not_zero, shift_of, top_of, zeros
+from pyg_pool.kernels.wide_numba import (
+    all_exp,
+    all_exp_down,
+    all_not_zero,
+    all_shift_of,
+    divided,
+    larger,
+    minus,
+    product,
+    same,
+    times,
+)
 
 # What a backward kernel writes: gradients of values, of scores, or of both as one.
 VALUES, SCORES, SAME = 1, 2, 4
+
+
+@njit(inline="always")
+def _wide_forward(
+    scores: Any, values: Any, i: int, j: int, width: int, c: int, at: int, block: int,
+    is_new: Any, kept: Any, out: Any,
+) -> None:  # fmt: skip
+    """What ``forward`` does with some rows, for ``WIDE`` channels."""
+    zero = load(scores, 0, 0)
+    added = mixed = same(zero)
+    top = same(like(zero, -np.inf))
+    if not is_new:
+        top = four(kept, at)
+    new = top
+    for k in range(i, j):
+        new = larger(new, four(scores, k * width + c))
+    shift = all_shift_of(new)
+    if not is_new:
+        share = all_exp(minus(all_shift_of(top), shift))
+        added = times(share, four(kept, block + at))
+        mixed = times(share, four(out, at))
+    for k in range(i, j):
+        here = k * width + c
+        weight = all_exp_down(minus(four(scores, here), shift))
+        added = plus(added, weight)
+        mixed = plus(mixed, times(weight, four(values, here)))
+    put(kept, at, new)
+    put(kept, block + at, added)
+    put(out, at, mixed)
 
 
 @entry("n n n n n x x i x x")
@@ -43,7 +84,14 @@ def forward(
             return 1
         ahead(scores, i, j, n, width, start, stop)
         is_new = start < stop and kept[block + b * width + start] == UNMET
-        for c in range(start, stop, LANES):
+        c = start
+        while c + WIDE <= stop:
+            at = b * width + c
+            _wide_forward(
+                scores, values, i, j, width, c, at, block, is_new, kept, out
+            )  # fmt: skip
+            c += WIDE
+        while c < stop:
             at, left = b * width + c, stop - c
             top = like(load(scores, 0, 0), -np.inf)
             if not is_new:
@@ -63,6 +111,7 @@ def forward(
             store(kept, at, new, left)
             store(kept, block + at, added, left)
             store(out, at, mixed, left)
+            c += LANES
         i = j
     for e in range(size):
         for c in range(start, stop, LANES):
@@ -71,6 +120,27 @@ def forward(
             mean = mean / not_zero(load(kept, block + at, left))
             store(out, at, mean + zeros(mean), left)
     return 0
+
+
+@njit(inline="always")
+def _wide_backward(
+    i: int, j: int, width: int, c: int, at: int, block: int, scores: Any, values: Any,
+    kept: Any, out: Any, grad: Any, wanted: int, grad_values: Any, grad_scores: Any,
+) -> None:  # fmt: skip
+    """What ``backward`` does with some rows, for ``WIDE`` channels."""
+    shift = all_shift_of(four(kept, at))
+    factor = divided(four(grad, at), all_not_zero(four(kept, block + at)))
+    mean = four(out, at)
+    if wanted == SAME:
+        mean = minus(mean, same(like(mean[0], 1.0)))
+    for k in range(i, j):
+        here = k * width + c
+        weight = all_exp_down(minus(four(scores, here), shift))
+        weight = times(weight, factor)
+        if wanted & VALUES:
+            put(grad_values, here, weight)
+        if wanted & (SCORES | SAME):
+            put(grad_scores, here, times(weight, minus(four(values, here), mean)))
 
 
 @entry("n n n n x x i x x x n x x")
@@ -84,7 +154,14 @@ def backward(
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
         ahead(scores, i, j, stop, width, 0, width)
-        for c in range(0, width, LANES):
+        c = 0
+        while c + WIDE <= width:
+            _wide_backward(
+                i, j, width, c, b * width + c, size * width, scores, values, kept,
+                out, grad, wanted, grad_values, grad_scores,
+            )  # fmt: skip
+            c += WIDE
+        while c < width:
             at, left = b * width + c, width - c
             shift = shift_of(load(kept, at, left))
             total = load(kept, size * width + at, left)
@@ -100,6 +177,7 @@ def backward(
                 if wanted & (SCORES | SAME):
                     moved = weight * (load(values, here, left) - mean)
                     store(grad_scores, here, moved, left)
+            c += LANES
         i = j
     return 0
 
@@ -148,6 +226,33 @@ def _product(x: Any, i: int, y: Any, j: int, depth: int) -> Any:
     return add_up(total)
 
 
+@njit(inline="always")
+def _head_backward(
+    i: int, j: int, heads: int, depth: int, h: int, up: int, weight: Any, values: Any,
+    grad: Any, wanted: int, grad_values: Any, grad_scores: Any,
+) -> None:  # fmt: skip
+    """Gradients of some rows through one head; those of scores lack the weight."""
+    width, c = heads * depth, 0
+    while c + WIDE <= depth:
+        slopes = four(grad, up + c)
+        for k in range(i, j):
+            e, here = k * heads + h, k * width + h * depth + c
+            if wanted & SCORES:
+                grad_scores[e] += product(slopes, values, here)
+            if wanted & VALUES:
+                put(grad_values, here, times(same(splat(weight[e])), slopes))
+        c += WIDE
+    while c < depth:
+        slope, left = load(grad, up + c, depth - c), depth - c
+        for k in range(i, j):
+            e, here = k * heads + h, k * width + h * depth + c
+            if wanted & SCORES:
+                grad_scores[e] += add_up(slope * load(values, here, left))
+            if wanted & VALUES:
+                store(grad_values, here, splat(weight[e]) * slope, left)
+        c += LANES
+
+
 @entry("n n n n x x i x x n x x")
 def weighted_backward(
     start: int, stop: int, heads: int, depth: int, weight: Any, values: Any,
@@ -164,19 +269,13 @@ def weighted_backward(
             if wanted & SCORES:
                 inner = _product(grad, up, out, up, depth)
                 for k in range(i, j):
-                    moved = _product(grad, up, values, k * width + h * depth, depth)
-                    e = k * heads + h
-                    grad_scores[e] = weight[e] * (moved - inner)
-            if wanted & VALUES:
-                for c in range(0, depth, LANES):
-                    slope, left = load(grad, up + c, depth - c), depth - c
-                    for k in range(i, j):
-                        here = k * width + h * depth + c
-                        store(
-                            grad_values,
-                            here,
-                            splat(weight[k * heads + h]) * slope,
-                            left,
-                        )
+                    grad_scores[k * heads + h] = -inner
+            _head_backward(
+                i, j, heads, depth, h, up, weight, values, grad, wanted, grad_values,
+                grad_scores,
+            )  # fmt: skip
+            if wanted & SCORES:
+                for k in range(i, j):
+                    grad_scores[k * heads + h] *= weight[k * heads + h]
         i = j
     return 0
