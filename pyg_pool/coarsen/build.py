@@ -262,7 +262,8 @@ def _check_ends(row: Array, col: Array, num_nodes: int | None) -> int:
 def _plain_weight(weight: Any) -> Array:
     """Weights as float32 or float64."""
     weight = np.asarray(weight)
-    return weight if weight.dtype == np.float64 else weight.astype(np.float32)
+    exact = weight.dtype == np.float64
+    return weight if exact else weight.astype(np.float32, copy=False)
 
 
 def _check_weight(row: Array, col: Array, weight: Any) -> Array:

@@ -39,8 +39,11 @@ def contract(state: State, label: Array, size: int, threads: Threads) -> State:
     order = np.empty(label.size, dtype=label.dtype)
     start = np.zeros(size + 1, dtype=np.int64)
     before = members(label, state.indptr, order, start)
-    own = np.bincount(label, weights=state.own, minlength=size)
     mass = np.bincount(label, weights=state.mass, minlength=size)
+    if state.own is state.mass:
+        own = mass.copy()
+    else:
+        own = np.bincount(label, weights=state.own, minlength=size)
     length = np.zeros(size, dtype=np.int64)
     parts = _pieces(before, threads.count)
     # Room for every entry; what is not written takes no memory. One more is looked at.

@@ -90,20 +90,29 @@ def gather(
     weight: Array,
     ascending: bool,
 ) -> np.uintp:
-    """Clusters and weights along the rows of some nodes, one after the other."""
+    """Clusters and weights along the rows of some nodes, one after the other.
+
+    Rows of nodes that follow each other are read in one loop, if ``ascending``.
+    """
     indptr, indices, value, scale = rows
     weighted, scaled = value.size > 0, scale.size > 0
     count, one = np.uintp(0), np.float32(1.0)
-    run = ascending and members[members.size - 1] - members[0] == members.size - 1
-    if run and not scaled:
-        first = np.uintp(indptr[members[0]])
-        last = np.uintp(indptr[members[members.size - 1] + 1])
+    t = 0
+    while ascending and not scaled and t < members.size:
+        begin = t
+        t += 1
+        while t < members.size and members[t] == members[t - 1] + 1:
+            t += 1
+        first = np.uintp(indptr[members[begin]])
+        last = np.uintp(indptr[members[t - 1] + 1])
         for e in range(first, last):
-            near[e - first] = label[np.uintp(indices[e])]
+            near[count + e - first] = label[np.uintp(indices[e])]
         if weighted:
             for e in range(first, last):
-                weight[e - first] = value[e]
-        return last - first
+                weight[count + e - first] = value[e]
+        count += last - first
+    if ascending and not scaled:
+        return count
     for t in range(members.size):
         i = np.uintp(members[t])
         first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])

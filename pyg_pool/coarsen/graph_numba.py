@@ -127,7 +127,7 @@ def check_rows(
 ) -> tuple[bool, bool, np.uint64, int]:
     """Reads the edges of some rows once.
 
-    With two hashes g and h of the nodes, the sum of ``w (h_i g_j - g_i h_j)`` over all
+    With a hash g of the nodes, the sum of ``w ((i + 1) g_j - (j + 1) g_i)`` over all
     edges is 0 where they are symmetric, and else is 0 by a rare chance only.
 
     Returns:
@@ -136,47 +136,48 @@ def check_rows(
     """
     n = indptr.size - 1
     bad: Any = -1
-    dirty = 0
-    total = np.uint64(0)
-    weighted = weight.size > 0
+    dirty, total = 0, np.uint64(0)
+    one = np.uint64(1)
     for i in range(bounds[0], bounds[1]):
         first, last = np.uintp(indptr[i]), np.uintp(indptr[i + 1])
+        if first == last:
+            continue
         before = np.int64(-1)
-        g_sum, h_sum = np.uint64(0), np.uint64(0)
-        for e in range(first, last):
-            j = np.int64(indices[e])
-            dirty += (j <= before) | (j == i)
-            before = max(j, before)
-            if weighted:
+        hashes, names = np.uint64(0), np.uint64(0)
+        if weight.size > 0:
+            for e in range(first, last):
                 w = weight[e]
                 if not (w >= 0 and w < np.inf) and bad < 0:
                     bad = np.int64(e)
                 fixed = np.uint64(np.int64(w * 1048576.0))
-                g, h = node_hashes(np.uint64(j))
-                g_sum += fixed * g
-                h_sum += fixed * h
-            else:
-                g, h = node_hashes(np.uint64(j))
-                g_sum += g
-                h_sum += h
-        if dirty and first < last:
+                j = np.int64(indices[e])
+                dirty += (j <= before) | (j == i)
+                before = j
+                hashes += fixed * node_hash(np.uint64(j))
+                names += fixed * (np.uint64(j) + one)
+        else:
+            for e in range(first, last):
+                j = np.int64(indices[e])
+                dirty += (j <= before) | (j == i)
+                before = j
+                hashes += node_hash(np.uint64(j))
+                names += np.uint64(j) + one
+        total += (np.uint64(i) + one) * hashes - node_hash(np.uint64(i)) * names
+        if dirty:
             for e in range(first, last):
                 if indices[e] < 0 or indices[e] >= n:
                     return False, False, total, bad
-        elif before >= n:
+        elif indices[first] < 0 or indices[last - np.uintp(1)] >= n:
             return False, False, total, bad
-        g, h = node_hashes(np.uint64(i))
-        total += h * g_sum - g * h_sum
     return dirty == 0, True, total, bad
 
 
 @njit(nogil=True, cache=True, inline="always")
-def node_hashes(i: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Two numbers for a node that look random."""
+def node_hash(i: np.uint64) -> np.uint64:
+    """A number for a node that looks random."""
     key = (i + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    key ^= key >> np.uint64(32)
-    g = key * np.uint64(0xBF58476D1CE4E5B9)
-    return g ^ (g >> np.uint64(29)), key * key
+    key = (key ^ (key >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+    return key ^ (key >> np.uint64(29))
 
 
 @njit(nogil=True, cache=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pyg_pool.coarsen.exact_numba import sweep_exact
 from pyg_pool.coarsen.group import FREE, KEPT, Limits
 from pyg_pool.coarsen.propose_numba import Work, propose
-from pyg_pool.coarsen.refine_numba import DEAL, deal, settle, spread, wake
+from pyg_pool.coarsen.refine_numba import DEAL, WAKE, deal, settle, spread, wake
 from pyg_pool.coarsen.state import State
 from pyg_pool.coarsen.threads import Threads
 
@@ -161,7 +161,8 @@ def _blocks(
     room = max(int(np.diff(rows[0]).max()), AHEAD)
     wish = (np.empty(most, label.dtype), np.empty((most, 3), np.float32))
     moved = np.empty(most, label.dtype)
-    lead, picked = np.empty(size, np.float32), np.empty(most + 1, np.int32)
+    most_lead = WAKE if rows[2].size == rows[3].size == 0 else np.inf
+    lead, picked = np.zeros(size, np.float32), np.empty(most + 1, np.int32)
     board = np.zeros((clusters, 4))
     board[:, :3] = np.stack(cluster, 1)
     nodes, active = np.empty(size + 1, label.dtype), np.ones(size + 1, np.uint8)
@@ -181,8 +182,7 @@ def _blocks(
         propose(some, rows, label, node, record, cap, work(), to)
 
     for turn in range(sweeps):
-        ends = deal(active, blocks, nodes, lead)
-        active[:] = 0
+        ends = deal(active, blocks, nodes, lead, most_lead)
         total = count = 0
         for block in range(blocks):
             some = nodes[ends[block] : ends[block + 1]]

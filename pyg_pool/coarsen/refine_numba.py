@@ -177,7 +177,8 @@ def settle(
     ``board`` holds mass, similarity, members and stamp of each cluster in one row; the
     stamp is that of ``plan`` where the cluster changed since the proposals were made,
     and only these are looked at along the rows again. ``moved`` gets who moved. Marks
-    in ``active`` the nodes that wanted to move, and keeps everyone's ``lead``.
+    in ``active`` the nodes that wanted to move, unmarks the others, whose choice knows
+    of all that moved before, and keeps everyone's ``lead``.
     """
     target, sums = wish
     node, board, record, cap = state
@@ -185,7 +186,7 @@ def settle(
     wishes, count, far = 0, 0, 0
     for t in range(np.uintp(nodes.size)):
         k = np.uintp(nodes[t])
-        lead[k] = sums[t, 2]
+        lead[k], active[k] = sums[t, 2], 0
         picked[wishes] = t
         wishes += target[t] != label[k]
     for first in range(0, wishes, LOOK):
@@ -234,6 +235,7 @@ def wake(
 ) -> None:
     """Marks neighbours of nodes that moved, where that may change their choice.
 
+    Where all edges weigh the same, all are marked, and ``deal`` looks at their leads.
     All writers write the same value; the last entry of ``active`` takes the marks of
     those that sleep on, as no branch on them could be foretold.
     """
@@ -242,10 +244,15 @@ def wake(
     asleep = np.uintp(active.size - 1)
     for t in range(bounds[0], bounds[1]):
         i = np.uintp(moved[t])
+        first, last = np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])
+        if not weighted and not scaled:
+            for e in range(first, last):
+                active[np.uintp(indices[e])] = 1
+            continue
         factor = np.float32(WAKE)
         if scaled:
             factor *= scale[i]
-        for e in range(np.uintp(indptr[i]), np.uintp(indptr[i + np.uintp(1)])):
+        for e in range(first, last):
             j = np.uintp(indices[e])
             w = factor
             if weighted:
@@ -256,22 +263,21 @@ def wake(
 
 
 @njit(nogil=True, cache=True)
-def deal(active: Array, blocks: int, nodes: Array, lead: Array) -> Array:
+def deal(active: Array, blocks: int, nodes: Array, lead: Array, most: float) -> Array:
     """Deals active nodes out to blocks, some from each place; returns their bounds.
 
     Neighbours often have numbers close to each other; in one block they would wish for
-    the same clusters. Nothing wakes a node before its turn: its ``lead`` is infinite.
+    the same clusters. Who leads by more than ``most`` sleeps on. Clears all marks.
     """
-    none = np.float32(np.inf)
     ends = np.zeros(blocks + 1, np.int64)
     size, count = active.size - 1, 0
     for block in range(blocks):
         for first in range(block * DEAL, size, blocks * DEAL):
             for i in range(first, min(first + DEAL, size)):
                 nodes[count] = i
-                count += active[i]
-                lead[i] = none if active[i] else lead[i]
+                count += (active[i] > 0) & (lead[i] <= most)
         ends[block + 1] = count
+    active[:] = 0
     return ends
 
 
