@@ -13,7 +13,7 @@ from pyg_pool.kernels.lanes_numba import LANES, add_up, like, load, splat, store
 from pyg_pool.kernels.segment_numba import (
     UNMET,
     WIDE,
-    ahead,
+    aside,
     four,
     plus,
     put,
@@ -82,7 +82,7 @@ def forward(
         b, j = index[i], run_end(index, i, n)
         if b < 0 or b >= size:
             return 1
-        ahead(scores, i, j, n, width, start, stop)
+        aside(scores, i, j, n, width, start, stop)
         is_new = start < stop and kept[block + b * width + start] == UNMET
         c = start
         while c + WIDE <= stop:
@@ -153,7 +153,7 @@ def backward(
     i = start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
-        ahead(scores, i, j, stop, width, 0, width)
+        aside(scores, i, j, stop, width, 0, width)
         c = 0
         while c + WIDE <= width:
             _wide_backward(
@@ -195,7 +195,7 @@ def add_weighted(
     i = 0
     while i < n:
         b, j = index[i], run_end(index, i, n)
-        ahead(values, i, j, n, width, start, stop)
+        aside(values, i, j, n, width, start, stop)
         for h in range(start // depth, (stop + depth - 1) // depth):
             c, last = max(start, h * depth), min(stop, (h + 1) * depth)
             while c + WIDE <= last:
@@ -263,7 +263,7 @@ def weighted_backward(
     i = start
     while i < stop:
         b, j = index[i], run_end(index, i, stop)
-        ahead(values, i, j, stop, width, 0, width)
+        aside(values, i, j, stop, width, 0, width)
         for h in range(heads):
             up = b * width + h * depth
             if wanted & SCORES:
