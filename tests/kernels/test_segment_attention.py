@@ -102,6 +102,53 @@ def test_twin_has_the_native_gradients(
     assert_close(found[1], found[0], rtol=1e-4, atol=1e-5)
 
 
+# Rows long enough to be taken several lanes at once, with a rest that is not.
+LONG = [((), (150,)), ((2,), (2, 75)), ((150,), (150,)), ((64,), (64,)), ((), (64,))]
+
+
+@pytest.mark.parametrize(
+    ("shapes", "same"), [*((s, False) for s in LONG), (LONG[2], True), (LONG[3], True)]
+)
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_long_rows_have_the_native_gradients(
+    shapes: tuple[tuple[int, ...], tuple[int, ...]], same: bool, is_sorted: bool
+) -> None:
+    index = torch.randint(4, (400,))
+    index = index.sort().values if is_sorted else index
+    scores, values = (torch.randn(400, *shape) for shape in shapes)
+    if not same:
+        scores[:90] = -math.inf
+        scores[90] = 60.0
+    grad = torch.randn(6, *values.shape[1:])
+    found = []
+    for name, kind in (("native", torch.float64), ("numba", torch.float32)):
+        leaves = [t.to(kind, copy=True).requires_grad_() for t in (scores, values)]
+        leaves = leaves[1:] if same else leaves
+        with use_backend(name), watch_backends() as seen:  # type: ignore[arg-type]
+            out = segment_attention(leaves[0], leaves[-1], index, dim_size=6)
+            slopes = torch.autograd.grad(out, leaves, grad.to(kind))
+        found.append([t.float() for t in (out, *slopes)])
+    assert seen == {("segment_attention", "numba")}
+    assert_close(found[1], found[0], rtol=1e-4, atol=2e-6)
+
+
+@pytest.mark.parametrize("heads", [1, 64])
+def test_nan_in_long_rows_stays_in_its_segment(heads: int) -> None:
+    scores, values = torch.randn(200, heads), torch.randn(200, 64)
+    index = torch.arange(200) // 70
+    scores[3], values[75, 5] = math.nan, math.inf
+    scores, values = scores.requires_grad_(), values.requires_grad_()
+    with use_backend("numba"):
+        out = segment_attention(scores, values, index, dim_size=3)
+        slopes = torch.autograd.grad(out[:, :5].sum(), [scores, values])
+    assert out[0].isnan().all()
+    assert out[1:].isfinite().sum() == 2 * 64 - 1
+    assert out[1, 5] == math.inf
+    assert slopes[1][:70, :5].isnan().all()
+    assert slopes[1][70:].isfinite().all()
+    assert slopes[0][140:].isfinite().all()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_nan_stays_in_its_segment(name: str) -> None:
     scores = torch.tensor([math.nan, 0.0, 1.0]).requires_grad_()
