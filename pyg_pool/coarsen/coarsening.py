@@ -71,15 +71,15 @@ class Coarsening:
         for step in self.steps[1:]:
             cluster = step[cluster]
         self.cluster = cluster
-        held = (cluster >= 0).nonzero().view(-1)
         self.sizes = [_count(step) for step in self.steps]
         self.num_clusters = self.sizes[-1]
         self.num_nodes = self.source.num_nodes
-        cluster, ones = cluster[held], torch.ones_like(held)
-        zeros = torch.zeros(self.num_clusters, dtype=torch.long)
-        self.size = zeros.scatter_add(0, cluster, ones)
-        mass = torch.zeros(self.num_clusters, dtype=torch.float64)
-        self.mass = mass.scatter_add(0, cluster, self.mass_of[held])
+        mass, n = self.mass_of, self.num_clusters
+        if cluster.numel() and cluster.min() < 0:
+            held = cluster >= 0
+            cluster, mass = cluster[held], mass[held]
+        self.size = torch.bincount(cluster, minlength=n)
+        self.mass = torch.bincount(cluster, weights=mass, minlength=n)
 
     @property
     def levels(self) -> int:
