@@ -14,8 +14,8 @@ from pyg_pool.relational.copies import Copies
 
 __all__ = ["block_groups", "copy_blocks", "copy_groups"]
 
-#: Rows of a block: at width 64 in float32 a quarter of a MiB.
-ROWS = 1024
+#: Rows of a block: at width 64 in float32 half a MiB.
+ROWS = 2048
 
 
 def copy_blocks(copies: Copies, rows: int = ROWS) -> list[Block]:

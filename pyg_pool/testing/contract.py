@@ -37,6 +37,8 @@ class OperatorSpec:
         in_channels: Width of the features it is tried with.
         device: Device to run on.
         exceptions: Checks that it is documented not to pass, and why.
+        inert: Parameters that the result does not depend on, as a number added in
+            front of a softmax: their gradient is zero but for rounding.
     """
 
     factory: Callable[[int], Module]
@@ -44,6 +46,7 @@ class OperatorSpec:
     in_channels: int = 4
     device: str = "cpu"
     exceptions: Mapping[str, str] = field(default_factory=dict)
+    inert: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -90,6 +93,8 @@ class PoolingSpec(OperatorSpec):
         in_channels: Width of the features it is tried with.
         device: Device to run on.
         exceptions: Checks that it is documented not to pass, and why.
+        inert: Parameters that the result does not depend on, as a number added in
+            front of a softmax: their gradient is zero but for rounding.
         adjacency: Maps the dense adjacency ``A`` ``[N, N]`` to the documented matrix
             whose S'AS gives the pooled edges; ``None`` where that is A itself.
         takes_attributes: Whether edges may carry several numbers, ``[E, D]``.
@@ -144,6 +149,8 @@ class ReadoutSpec(OperatorSpec):
         in_channels: Width of the features it is tried with.
         device: Device to run on.
         exceptions: Checks that it is documented not to pass, and why.
+        inert: Parameters that the result does not depend on, as a number added in
+            front of a softmax: their gradient is zero but for rounding.
         has_second_derivative: Whether its formula has one.
         neutral: Value of every entry of an empty group's row.
     """

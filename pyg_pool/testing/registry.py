@@ -67,6 +67,8 @@ TOKEN_GRAPH = "the number of similar pairs depends on the values, and is quadrat
 READOUT_EXCEPTIONS: dict[str, dict[str, str]] = {
     "GLOTAggregation": dict.fromkeys(("host_waits", "memory"), TOKEN_GRAPH),
 }
+# Parameters that add one number to all scores in front of a softmax.
+READOUT_INERT: dict[str, tuple[str, ...]] = {"GLOTAggregation": ("score_layer.2.bias",)}
 WIDTHS = ("in_channels", "channels")
 
 
@@ -103,6 +105,7 @@ def readouts() -> list[ReadoutSpec]:
             _maker(cls, {**NARROW.get(cls.__name__, {}), **options}),
             _name(cls, options),
             exceptions=READOUT_EXCEPTIONS.get(cls.__name__, {}),
+            inert=READOUT_INERT.get(cls.__name__, ()),
         )
         for cls in _classes(room, Aggregation)
         for options in ({}, *VARIANTS.get(cls.__name__, []))

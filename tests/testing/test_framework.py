@@ -232,6 +232,12 @@ def test_broken_operator_is_found(
         check(PoolingSpec(cls))
 
 
+def test_inert_parameter_must_be_inert() -> None:
+    checks.check_parameters(PoolingSpec(UsedByZero, inert=("extra",)))
+    with pytest.raises(AssertionError, match=r"weight is listed as inert, but has"):
+        checks.check_parameters(PoolingSpec(Half, inert=("weight",)))
+
+
 def test_option_that_repr_forgets_is_found() -> None:
     spec = PoolingSpec(lambda channels: Unspelled(channels, factor=-1.0))
     with pytest.raises(AssertionError, match="read back from"):
