@@ -12,7 +12,7 @@ from typing import Any
 from torch import Generator, Tensor
 from torch.nn import Dropout, Linear, Module, ReLU, Sequential
 
-from pyg_pool.errors import check_choice
+from pyg_pool.errors import check_choice, check_features
 from pyg_pool.models.id_mpnn import IDMPNN
 from pyg_pool.models.layers import reset
 from pyg_pool.relational import (
@@ -139,7 +139,7 @@ class KLGNN(Module):
     ) -> None:
         super().__init__()
         check_choice("KLGNN", "streams", streams, STREAMS)
-        self.k, self.l, self.streams = k, l, streams
+        self.in_channels, self.k, self.l, self.streams = in_channels, k, l, streams
         common: dict[str, Any] = {"domain": domain, "memory_limit": memory_limit}
         drawn: dict[str, Any] = {
             "num_samples": num_samples,
@@ -253,6 +253,7 @@ class KLGNN(Module):
         ``copies``, ``generator`` and ``label`` are those of
         :class:`pyg_pool.relational.RelationalPooling`.
         """
+        x = check_features("KLGNN", x, self.in_channels)
         given: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
         if self.k == 1:
             given.update(copies=copies, generator=generator)

@@ -187,6 +187,7 @@ def lay_ground(
     num_nodes: int | None = None,
 ) -> Ground:
     """Checks edges and graph ids and sorts the edges into neighbour lists."""
+    edge_index = check_edges("enumerate_tuples", edge_index, None, None)
     if batch is None:
         if num_nodes is None:
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0

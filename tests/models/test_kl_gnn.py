@@ -167,3 +167,12 @@ def test_half_precision_and_resetting() -> None:
 def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         KLGNN(3, 6, 2, **options)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_wrong_features_and_edges_are_named(k: int) -> None:
+    model = KLGNN(2, 8, 3, 2, k=k, l=1)
+    with pytest.raises(ValueError, match=r"x of shape \[3, 5\], expected \[num_nodes,"):
+        model(torch.ones(3, 5), torch.tensor([[0], [1]]))
+    with pytest.raises(ValueError, match=r"edge_index of dtype torch\.float32"):
+        model(torch.ones(3, 2), torch.zeros(2, 2))
