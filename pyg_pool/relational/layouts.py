@@ -10,7 +10,7 @@ from torch.nn import Module
 
 from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.gin_stack import RowPool
-from pyg_pool.relational.blocks import ROWS, copy_groups
+from pyg_pool.relational.blocks import copy_groups
 from pyg_pool.relational.calls import call_base
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.gin import CopyGIN
@@ -22,6 +22,8 @@ __all__ = ["LAYOUTS", "Layout", "pool_in_base", "run_copies"]
 
 Layout = Literal["auto", "listed", "shared"]
 LAYOUTS = ("auto", "listed", "shared")
+#: Rows of whole copies per graph from which on they share edges by themselves.
+LARGE = 1024
 
 
 def run_copies(
@@ -88,7 +90,7 @@ def _can_share(
 ) -> bool:
     """Whether messages go along shared edges: where they can, and where it pays."""
     graphs = max(copies.tuples.batch_size, 1)
-    is_large = copies.is_full and copies.num_pairs >= graphs * ROWS
+    is_large = copies.is_full and copies.num_pairs >= graphs * LARGE
     if layout == "auto" and not is_large:
         return False
     answers = {} if known is None else known
