@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
-from pyg_pool.relational.domains import Domain, Ground
+from pyg_pool.relational.checks import SHARE, free_memory
+from pyg_pool.relational.domains import COUNTED, Domain, Ground, count_tuples
 from pyg_pool.relational.neighbours import find_balls
 
 __all__ = ["Cost", "check_cost", "estimate_cost", "free_memory"]
 
 #: Saved floats per row and layer, in units of the width: GIN with batch norm.
 SAVED_PER_LAYER = 4
-#: Share of the free memory that a setting may take.
-SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,10 @@ def _per_graph(
     if length == 0:
         return [1] * len(sizes)
     word = domain.word
-    if word == "all":
-        return [size**length for size in sizes]
-    if word == "distinct":
-        return [math.perm(size, length) for size in sizes]
-    if word == "subset":
-        return [math.comb(size, length) for size in sizes]
+    if word in COUNTED:
+        return [count_tuples(size, length, word) for size in sizes]
+    if word == "path":
+        return _walks(ground, length, len(sizes))
     reach = ground.lists.count
     if word in ("dist", "dist_set"):
         radius = domain.max_distance
@@ -147,16 +143,17 @@ def _per_graph(
     return counts
 
 
-def free_memory(device: torch.device) -> int:
-    """Bytes that can be taken on a device now."""
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    known = Path("/proc/meminfo")
-    if known.exists():
-        for line in known.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return 2**63 - 1
+def _walks(ground: Ground, length: int, size: int) -> list[int]:
+    """Number of walks over ``length`` nodes of each graph; paths are fewer."""
+    lists = ground.lists
+    nodes = torch.arange(ground.num_nodes, device=lists.ptr.device)
+    row = nodes.repeat_interleave(lists.count)
+    ends = torch.ones(ground.num_nodes, dtype=torch.float64, device=row.device)
+    for _ in range(length - 1):
+        near = ends.index_select(0, lists.value)
+        ends = torch.zeros_like(ends).index_add_(0, row, near)
+    total = ends.new_zeros(size).index_add_(0, ground.batch, ends)
+    return [math.ceil(count) for count in total.tolist()]
 
 
 def check_cost(

@@ -8,6 +8,7 @@ of all tuples and then thrown away, except for repeats.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
+from pyg_pool.relational.checks import check_room, check_whole
 from pyg_pool.relational.neighbours import (
     Lists,
     find_balls,
@@ -25,7 +27,7 @@ from pyg_pool.relational.neighbours import (
     spread,
 )
 
-__all__ = ["DOMAINS", "Domain", "Ground", "grow"]
+__all__ = ["DOMAINS", "Domain", "Ground", "count_tuples", "grow"]
 
 DOMAINS = (
     "all",
@@ -39,6 +41,10 @@ DOMAINS = (
     "dist",
     "dist_set",
 )
+
+
+#: Domains whose size follows from the number of nodes.
+COUNTED = ("all", "distinct", "subset")
 
 
 @dataclass(frozen=True)
@@ -65,9 +71,15 @@ class Domain:
             >>> Domain.parse("dist_set<=3")
             Domain(word='dist_set', max_distance=3)
         """
-        match = re.fullmatch(r"(dist|dist_set)\s*<=\s*(\d+)", text)
+        match = re.fullmatch(r"(dist|dist_set)\s*<=\s*(\d+)", str(text))
         if match and max_distance is None:
             return cls(match[1], int(match[2]))
+        check_whole("enumerate_tuples", max_distance=max_distance)
+        if match:
+            raise ValueError(
+                f"enumerate_tuples got domain={text!r} and max_distance="
+                f"{max_distance}, expected one distance; leave max_distance out."
+            )
         check_choice("enumerate_tuples", "domain", text, DOMAINS)
         if text.startswith("dist") == (max_distance is None) and text != "distinct":
             raise ValueError(
@@ -134,6 +146,10 @@ def grow(ground: Ground, length: int, domain: Domain) -> Tensor:
     """Returns all tuples of a domain, ``[T, length]``, in lexicographic order."""
     nodes = torch.arange(ground.num_nodes, device=ground.batch.device)
     table = nodes.view(-1, 1)
+    if domain.word in COUNTED:
+        sizes = (ground.start[1:] - ground.start[:-1]).tolist()
+        total = sum(count_tuples(size, length, domain.word) for size in sizes)
+        check_room(float(min(total, 10**300)), table.device, width=2 * length + 4)
     if domain.word in ("connected", "connected_set"):
         return _connected(ground, length, in_order=domain.word == "connected")
     extend = _STEPS[domain.word]
@@ -152,8 +168,23 @@ def grow(ground: Ground, length: int, domain: Domain) -> Tensor:
     return table
 
 
+def count_tuples(size: int, length: int, word: str) -> int:
+    """Number of tuples of a graph in a domain of :data:`COUNTED`.
+
+    Example:
+        >>> from pyg_pool.relational.domains import count_tuples
+        >>> [count_tuples(5, 2, word) for word in ("all", "distinct", "subset")]
+        [25, 20, 10]
+    """
+    if word == "all":
+        return size**length
+    return (math.perm if word == "distinct" else math.comb)(size, length)
+
+
 def _appended(table: Tensor, lists: Lists, rows: Tensor) -> Tensor:
     """Each tuple with each entry of the list of its row."""
+    total = int(lists.count.index_select(0, rows).sum())
+    check_room(total, table.device, width=2 * table.size(1) + 4)
     owner, value, _ = join_lists(lists, rows)
     return torch.cat([table.index_select(0, owner), value.view(-1, 1)], dim=1)
 
@@ -227,6 +258,7 @@ def _connected(ground: Ground, length: int, *, in_order: bool) -> Tensor:
         ]
         table = sort_rows(torch.sort(torch.cat(parts), dim=1).values, unique=True)
     if in_order and length > 1:
+        check_room(table.size(0) * math.factorial(length), table.device, width=length)
         orders = torch.tensor(list(itertools.permutations(range(length))))
         orders = orders.to(table.device)
         table = sort_rows(table[:, orders].view(-1, length))

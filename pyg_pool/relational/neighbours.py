@@ -11,8 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.hops import hop_pairs
 from pyg_pool.kernels.pairs import distinct_pairs
+from pyg_pool.relational.checks import check_room
 
 __all__ = ["Balls", "Lists", "find_balls", "join_lists", "neighbour_lists", "spread"]
 
@@ -20,12 +22,17 @@ __all__ = ["Balls", "Lists", "find_balls", "join_lists", "neighbour_lists", "spr
 def spread(count: Tensor) -> tuple[Tensor, Tensor]:
     """Lists ``count[i]`` entries for each ``i``: their owner and place in its list.
 
+    Raises:
+        ValueError: If the list would not fit into the memory.
+
     Example:
         >>> import torch
         >>> from pyg_pool.relational.neighbours import spread
         >>> spread(torch.tensor([2, 0, 1]))
         (tensor([0, 0, 2]), tensor([0, 1, 0]))
     """
+    if not is_traced():
+        check_room(int(count.sum()), count.device)
     owner = torch.arange(count.numel(), device=count.device).repeat_interleave(count)
     start = count.cumsum(0) - count
     place = torch.arange(owner.numel(), device=count.device)

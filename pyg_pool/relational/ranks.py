@@ -7,12 +7,14 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from pyg_pool.relational.domains import Domain, Ground
+from pyg_pool.relational.domains import COUNTED, Domain, Ground, count_tuples
 
 __all__ = ["sample_ranks"]
 
 #: Tuples of one graph from which on a domain is not listed to be sampled.
 LISTED = 4096
+#: What is told of the size of a domain that has more tuples than 64 bits can count.
+MOST = 2**63 - 1
 
 
 def sample_ranks(
@@ -29,11 +31,11 @@ def sample_ranks(
         Tuples, their graphs, and the size of each graph's domain; ``None`` where the
         domain has to be listed, or is small enough to be.
     """
-    if domain.word not in ("all", "distinct", "subset"):
+    if domain.word not in COUNTED:
         return None
     sizes = (ground.start[1:] - ground.start[:-1]).tolist()
-    counts = [_count(size, length, domain.word) for size in sizes]
-    if not counts or max(counts) <= LISTED or max(counts) >= 2**62:
+    counts = [count_tuples(size, length, domain.word) for size in sizes]
+    if not counts or max(counts) <= LISTED:
         return None
     parts, graphs, totals = [], [], []
     for graph, (size, count) in enumerate(zip(sizes, counts, strict=True)):
@@ -46,23 +48,18 @@ def sample_ranks(
             rows, count = rows[kept], size
         elif count == 0:
             rows = torch.empty((0, length), dtype=torch.long)
-        else:
+        elif count < 2**62:
             rank = _choose(count, number, generator)
             rows = _unrank(rank, size, length, domain.word) + first
+        else:
+            rows = _throw(size, length, domain.word, number, generator) + first
+            count = min(count, MOST)
         parts.append(rows)
         graphs.append(torch.full((rows.size(0),), graph))
         totals.append(count)
     device = ground.batch.device
     index, batch = torch.cat(parts).to(device), torch.cat(graphs).to(device)
     return index, batch, torch.tensor(totals, device=device)
-
-
-def _count(size: int, length: int, word: str) -> int:
-    if word == "all":
-        return size**length
-    if word == "distinct":
-        return math.perm(size, length)
-    return math.comb(size, length)
 
 
 def _choose(count: int, number: int, generator: Generator | None) -> Tensor:
@@ -83,6 +80,29 @@ def _choose(count: int, number: int, generator: Generator | None) -> Tensor:
         )
         found = both[torch.sort(first).values][:number]
     return torch.sort(found).values
+
+
+def _throw(
+    size: int, length: int, word: str, number: int, generator: Generator | None
+) -> Tensor:
+    """Different tuples of a domain too large to be numbered, in their order."""
+    device = _device(generator)
+    found = torch.empty((0, length), dtype=torch.long)
+    while found.size(0) < number:
+        shape = number - found.size(0), length
+        if word == "all":
+            rows = torch.randint(size, shape, generator=generator, device=device)
+        else:
+            luck = torch.rand(
+                (shape[0], size),
+                dtype=torch.float64,
+                generator=generator,
+                device=device,
+            )
+            rows = torch.argsort(luck, dim=1)[:, :length]
+        rows = torch.sort(rows, dim=1).values if word == "subset" else rows
+        found = torch.unique(torch.cat([found, rows.cpu()]), dim=0)
+    return found
 
 
 def _device(generator: Generator | None) -> torch.device:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pyg_pool.errors import check_choice
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.colors import Colors, ExactColors, HashColors, rename
 from pyg_pool.relational.refine_setup import (
     POLICIES,
@@ -158,7 +159,7 @@ def kl_wl(
     setup = Setup(
         k, l, folklore, domain, ordered, pooling, ego, ego_mode, update, policy, cover
     )
-    check_setup(setup, mode)
+    check_setup(setup, mode, rounds)
     colored = gather_graphs(graphs, node_colors, edge_colors)
     pieces = _pieces(colored, setup) if mode == "hash" else [(0, len(graphs))]
     if len(pieces) > 1 and rounds is None:
@@ -207,13 +208,14 @@ def kl_wl_details(
     setup = Setup(
         k, l, folklore, domain, ordered, pooling, ego, ego_mode, update, policy, cover
     )
-    check_setup(setup, mode)
+    check_setup(setup, mode, rounds)
     colored = gather_graphs(graphs, node_colors, edge_colors)
     return _run(colored, setup, mode, rounds, True)[1]
 
 
-def check_setup(setup: Setup, mode: str) -> None:
+def check_setup(setup: Setup, mode: str, rounds: int | None) -> None:
     """Raises ``ValueError`` for options that are unknown or do not go together."""
+    check_whole("kl_wl", k=setup.k, l=setup.l, ego=setup.ego, rounds=rounds)
     check_choice("kl_wl", "mode", mode, MODES)
     check_choice("kl_wl", "pooling", setup.pooling, POOLINGS)
     check_choice("kl_wl", "policy", setup.policy, POLICIES)

@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
+from pyg_pool.errors import check_edges
 from pyg_pool.relational.copies import Copies, edge_deletions, expand_copies
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.tuples import TupleSet, find_tuples, lay_ground
@@ -77,8 +79,14 @@ class Colored:
 
 def gather_graphs(graphs: Sequence[Any], node_tints: Any, edge_tints: Any) -> Colored:
     """Puts graphs side by side and names their colours by numbers."""
-    sizes = [int(graph.num_nodes or 0) for graph in graphs]
-    edges = [_edges_of(graph) for graph in graphs]
+    if isinstance(graphs, (Data, str)) or not isinstance(graphs, Sequence):
+        raise TypeError(
+            f"kl_wl got graphs of type {type(graphs).__name__}, expected a list of PyG "
+            f"Data; put one graph into a list, and take batch.to_data_list() of a "
+            f"batch."
+        )
+    sizes = [_size_of(graph) for graph in graphs]
+    edges = [_edges_of(*pair) for pair in zip(graphs, sizes, strict=True)]
     start = torch.tensor([0, *sizes]).cumsum(0)
     edge_index = [
         part + first for part, first in zip(edges, start.tolist(), strict=False)
@@ -99,11 +107,25 @@ def gather_graphs(graphs: Sequence[Any], node_tints: Any, edge_tints: Any) -> Co
     )
 
 
-def _edges_of(graph: Any) -> Tensor:
-    if getattr(graph, "edge_index", None) is None:
-        return torch.empty((2, 0), dtype=torch.long)
-    edges: Tensor = graph.edge_index
-    return edges.as_tensor() if hasattr(edges, "as_tensor") else edges
+def _size_of(graph: Any) -> int:
+    if not hasattr(graph, "num_nodes"):
+        raise TypeError(
+            f"kl_wl got a graph of type {type(graph).__name__}, expected PyG Data; "
+            f"convert it, graph6 for instance with from_graph6."
+        )
+    return int(graph.num_nodes or 0)
+
+
+def _edges_of(graph: Any, size: int) -> Tensor:
+    if getattr(graph, "edge_index", None) is not None:
+        return check_edges("kl_wl", graph.edge_index, None, size)
+    if getattr(graph, "adj_t", None) is not None:
+        raise ValueError(
+            "kl_wl got a graph with adj_t and no edge_index, expected edge ids of "
+            "shape [2, E]; leave the transform ToSparseTensor out, or put "
+            "torch_geometric.utils.to_edge_index(adj_t)[0].flip(0) there."
+        )
+    return torch.empty((2, 0), dtype=torch.long)
 
 
 def _tints(
@@ -114,14 +136,20 @@ def _tints(
         return None
     if isinstance(tints, str):
         tints = [getattr(graph, tints, None) for graph in graphs]
-    tints = list(tints)
+    tints = [each if each is None else torch.as_tensor(each) for each in tints]
     shapes = [None if t is None else list(t.shape) for t in tints]
-    lengths = [None if t is None else t.size(0) for t in tints]
-    if lengths != sizes:
+    lengths = [t.size(0) if t is not None and t.dim() else None for t in tints]
+    widths = {t[0].numel() for t in tints if t is not None and t.dim() and t.size(0)}
+    if lengths != sizes or len(widths) > 1:
         raise ValueError(
             f"kl_wl got {option} with rows {lengths[:5]} (shapes {shapes[:5]}), "
             f"expected {sizes[:5]}; give a tensor per graph with one row per node or "
-            f"edge, or the name of such an attribute."
+            f"edge, all of one width, or the name of such an attribute."
+        )
+    if any(bool(t.isnan().any()) for t in tints):
+        raise ValueError(
+            f"kl_wl got {option} with NaN, expected values that can be equal; fill "
+            f"them, for instance with torch.nan_to_num."
         )
     rows = torch.cat([t.reshape(t.size(0), -1) for t in tints if t.size(0)] or tints)
     return torch.unique(rows, dim=0, return_inverse=True)[1].view(-1)

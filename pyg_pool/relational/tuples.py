@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from pyg_pool.errors import check_batch, check_edges, reads_values
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.domains import Domain, Ground, grow
 from pyg_pool.relational.ranks import sample_ranks
 from pyg_pool.typing import OptTensor
@@ -151,14 +152,10 @@ def find_tuples(
     generator: Generator | None = None,
 ) -> TupleSet:
     """The tuples of :func:`enumerate_tuples` with the sizes of their graphs."""
+    check_whole("enumerate_tuples", l=length, batch_size=batch_size)
+    check_whole("enumerate_tuples", 1, num_samples=num_samples)
     ground = lay_ground(edge_index, batch, batch_size, num_nodes)
     parsed = Domain.parse(domain, max_distance)
-    if length < 0 or (num_samples is not None and num_samples < 1):
-        raise ValueError(
-            f"enumerate_tuples got l={length} and num_samples={num_samples}, expected "
-            f"l >= 0 and num_samples >= 1; correct them, or leave num_samples out for "
-            f"all tuples."
-        )
     size = ground.start.numel() - 1
     if length == 0:
         graphs = torch.arange(size, device=ground.start.device)
@@ -187,21 +184,31 @@ def lay_ground(
     num_nodes: int | None = None,
 ) -> Ground:
     """Checks edges and graph ids and sorts the edges into neighbour lists."""
-    edge_index = check_edges("enumerate_tuples", edge_index, None, None)
     if batch is None:
+        check_whole("enumerate_tuples", num_nodes=num_nodes, batch_size=batch_size)
         if num_nodes is None:
+            edge_index = check_edges("enumerate_tuples", edge_index, None, None)
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+        edge_index = check_edges("enumerate_tuples", edge_index, None, num_nodes)
         batch = edge_index.new_zeros(num_nodes)
         size = 1 if batch_size is None else batch_size
     else:
-        size = check_batch("enumerate_tuples", batch, batch_size, batch.size(0))
-    edge_index = check_edges("enumerate_tuples", edge_index, None, batch.numel())
+        number = batch.size(0) if num_nodes is None else num_nodes
+        edge_index = check_edges("enumerate_tuples", edge_index, None, number)
+        size = check_batch("enumerate_tuples", batch, batch_size, number)
     if reads_values(batch) and bool((batch[1:] < batch[:-1]).any()):
         raise ValueError(
             f"enumerate_tuples got a batch of {batch.numel()} nodes that is not "
             f"ascending, expected the nodes of a graph side by side; sort the nodes "
             f"by batch as PyG's loaders do."
         )
+    if size > 1 and reads_values(batch):
+        graphs = batch[edge_index]
+        if bool((graphs[0] != graphs[1]).any()):
+            raise ValueError(
+                "enumerate_tuples got edges between nodes of different graphs, "
+                "expected both ends of an edge in one graph; correct batch or edges."
+            )
     return Ground.of(edge_index, batch, size)
 
 

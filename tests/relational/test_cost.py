@@ -64,6 +64,14 @@ def test_the_table_of_sizes() -> None:
     assert part.num_bytes < rows.num_bytes / 10
 
 
+def test_paths_of_hubs_are_not_overestimated() -> None:
+    star = torch.stack([torch.zeros(200, dtype=torch.long), torch.arange(1, 201)])
+    ground = lay_ground(star, None)
+    walks = estimate_cost(ground, 3, "path").tuples
+    assert len(find_tuples(star, None, 3, "path", cover=False)) == 39_800
+    assert 39_800 <= walks <= 40_200
+
+
 def test_too_much_is_refused_before_it_is_built() -> None:
     ring = torch.stack([torch.arange(3000), (torch.arange(3000) + 1) % 3000])
     model = RelationalPooling(Identity(), 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import networkx as nx
 import pytest
@@ -80,10 +81,12 @@ def test_equals_the_definition(size: int, length: int, seed: int, dense: float) 
         ("dist", None, "expected a distance"),
         ("star", 2, "no other domain"),
         ("distinct", 2, "take domain='dist<=2'"),
-        ("dist<=2", 3, "expected one of"),
+        ("dist<=2", 3, "expected one distance"),
+        ("dist", -1, "max_distance >= 0"),
+        (None, None, "domain=None, expected one of"),
     ],
 )
-def test_wrong_words_are_refused(text: str, distance: int | None, message: str) -> None:
+def test_wrong_words_are_refused(text: Any, distance: int | None, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Domain.parse(text, distance)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -38,6 +39,28 @@ def test_large_domains_are_not_listed(domain: str) -> None:
     if domain != "all":
         assert all(len(set(row)) == 4 for row in rows)
     assert int(found.total[0]) > 10**8
+
+
+@pytest.mark.parametrize("domain", ["all", "distinct", "subset"])
+def test_domains_beyond_64_bits_are_sampled(domain: str) -> None:
+    edges = torch.empty((2, 0), dtype=torch.long)
+    generator = torch.Generator().manual_seed(1)
+    batch = torch.tensor([0] * 70 + [1] * 40)
+    given: dict[str, Any] = {"num_samples": 5, "generator": generator}
+    found = find_tuples(edges, batch, 35, domain, **given)
+    assert found.drawn.tolist() == [5, 5]
+    assert found.index.shape == (10, 35)
+    for rows, low, high in ((found.index[:5], 0, 70), (found.index[5:], 70, 110)):
+        assert low <= int(rows.min()) <= int(rows.max()) < high
+        assert rows.tolist() == sorted(rows.tolist())
+        if domain != "all":
+            assert all(len(set(row)) == 35 for row in rows.tolist())
+        if domain == "subset":
+            assert torch.equal(rows, rows.sort(1).values)
+    # Few tuples hold each node equally often.
+    found = find_tuples(edges, batch[:70], 20, domain, **{**given, "num_samples": 500})
+    count = torch.bincount(found.index.view(-1), minlength=70).float()
+    assert abs(float(count[:35].sum() / count.sum()) - 0.5) < 0.02
 
 
 def test_choices_are_different_and_spread() -> None:

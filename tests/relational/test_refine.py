@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from pyg_pool.relational import kl_wl, kl_wl_details
 from tests.golden_files import FOLDER
@@ -332,6 +332,10 @@ def test_poolings_and_odd_graphs(mode: Any) -> None:
     ("options", "message"),
     [
         ({"k": 0}, "k >= 1"),
+        ({"rounds": -1}, "rounds >= 0"),
+        ({"ego": -1}, "ego >= 0"),
+        ({"node_colors": [torch.full((3,), torch.nan)]}, "with NaN"),
+        ({"node_colors": torch.zeros(3)}, "one row per node"),
         ({"pooling": "roots"}, "did you mean 'root'"),
         ({"policy": "delete"}, "expected one of"),
         ({"update": "SWLL"}, "did you mean"),
@@ -349,6 +353,33 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
     arguments = {"k": 1, "l": 1, **options}
     with pytest.raises(ValueError, match=message):
         kl_wl([graph("Bw")], **arguments)
+
+
+def test_numbers_must_be_whole() -> None:
+    for name in ("k", "l", "ego", "rounds"):
+        arguments: dict[str, Any] = {"k": 1, "l": 1, name: 1.5}
+        with pytest.raises(TypeError, match=f"{name}=1.5 of type float"):
+            kl_wl([graph("Bw")], **arguments)
+
+
+def test_graphs_of_other_types_are_refused() -> None:
+    one = graph("Bw")
+    batch: Any = Batch.from_data_list([one, one])
+    for given in (one, batch, "Bw", iter([one])):
+        with pytest.raises(TypeError, match="a list of PyG Data"):
+            kl_wl(given, 1, 1)  # type: ignore[arg-type]
+    for other in ("Bw", 3, nx.path_graph(3)):
+        with pytest.raises(TypeError, match="a graph of type"):
+            kl_wl([other], 1, 1)
+    far = Data(edge_index=torch.tensor([[0], [2]]), num_nodes=2)
+    with pytest.raises(ValueError, match="0 to 2 for 2 nodes"):
+        kl_wl([far, one], 1, 1)
+    sparse = Data(adj_t=torch.eye(3).to_sparse(), num_nodes=3)
+    with pytest.raises(ValueError, match="adj_t and no edge_index"):
+        kl_wl([sparse], 1, 1)
+    wide = [torch.zeros(3), torch.zeros(3, 2)]
+    with pytest.raises(ValueError, match="all of one width"):
+        kl_wl([one, one], 1, 1, node_colors=wide)
 
 
 def test_isomorphic_graphs_have_equal_colours() -> None:

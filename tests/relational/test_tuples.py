@@ -106,6 +106,22 @@ def test_wrong_numbers_and_orders_are_refused() -> None:
         enumerate_tuples(HOUSE, batch, 1, "star", num_samples=0)
     with pytest.raises(ValueError, match="not ascending"):
         enumerate_tuples(HOUSE, torch.tensor([0, 1, 0, 0, 1]), 1, "star")
+    with pytest.raises(ValueError, match="different graphs"):
+        enumerate_tuples(HOUSE, torch.tensor([0, 0, 0, 0, 1]), 1, "star")
+    with pytest.raises(ValueError, match=r"expected \[6\]"):
+        enumerate_tuples(HOUSE, batch, 1, "star", num_nodes=6)
+    with pytest.raises(ValueError, match="num_nodes >= 0"):
+        enumerate_tuples(HOUSE, None, 1, "star", num_nodes=-1)
+    with pytest.raises(ValueError, match="batch_size >= 0"):
+        enumerate_tuples(HOUSE, None, 1, "star", batch_size=-1)
+
+
+@pytest.mark.parametrize("name", ["l", "num_samples", "max_distance"])
+def test_numbers_must_be_whole(name: str) -> None:
+    options: dict[str, Any] = {"l": 2, "domain": "dist", "max_distance": 1}
+    options[name] = 1.5
+    with pytest.raises(TypeError, match=f"{name}=1.5 of type float"):
+        enumerate_tuples(HOUSE, None, **options)
 
 
 def test_nodes_without_batch() -> None:
