@@ -21,8 +21,11 @@ from pyg_pool.relational import (
     residual_mlp,
 )
 from pyg_pool.relational.blocks import copy_groups
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.orders import position_orders
+from pyg_pool.relational.settings import check_attributes, check_copies
+from pyg_pool.relational.tuples import lay_ground
 from pyg_pool.typing import OptTensor
 
 __all__ = ["IDMPNN"]
@@ -93,6 +96,12 @@ class IDMPNN(Module):
     ) -> None:
         super().__init__()
         check_choice("IDMPNN", "combine", combine, COMBINES)
+        widths = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+        check_whole("IDMPNN", 1, l=l, out_channels=out_channels, **widths)
+        depths = {"num_layers_id": num_layers_id, "num_layers": num_layers}
+        depths["num_layers_global"] = num_layers_global
+        depths["num_layers_regression"] = num_layers_regression
+        check_whole("IDMPNN", edge_channels=edge_channels, **depths)
         self.in_channels, self.l, self.combine = in_channels, l, combine
         width = hidden_channels
         self.node = Linear(in_channels, width, bias=False)
@@ -148,10 +157,14 @@ class IDMPNN(Module):
         """Returns one row per graph; ``generator`` draws tuples and orders."""
         x = check_features("IDMPNN", x, self.in_channels)
         size = check_batch("IDMPNN", batch, batch_size, x.size(0))
-        if batch is None:
-            batch = edge_index.new_zeros(x.size(0))
+        ground = lay_ground(edge_index, batch, size, x.size(0))
+        edge_index = ground.edge_index
+        width = 0 if self.edge is None else self.edge.in_features
+        edge_attr = check_attributes("IDMPNN", edge_index, edge_attr, width)
         if copies is None:
-            copies = self.lister.make_copies(edge_index, batch, size, generator)
+            copies = self.lister.make_copies(edge_index, ground.batch, size, generator)
+        else:
+            check_copies("IDMPNN", copies, ground, self.l)
         scale = None
         if self.edge is not None and edge_attr is not None:
             scale = self.edge(edge_attr.to(x.dtype))

@@ -12,8 +12,9 @@ from typing import Any
 from torch import Generator, Tensor
 from torch.nn import Dropout, Linear, Module, ReLU, Sequential
 
-from pyg_pool.errors import check_choice, check_features
+from pyg_pool.errors import check_features
 from pyg_pool.models.id_mpnn import IDMPNN
+from pyg_pool.models.kl_options import check_kl_options, taken_of
 from pyg_pool.models.layers import reset
 from pyg_pool.relational import (
     ContextGIN,
@@ -25,11 +26,10 @@ from pyg_pool.relational import (
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.gin import gin_mlp
 from pyg_pool.relational.labeller import Labeller
+from pyg_pool.relational.settings import check_attributes
 from pyg_pool.typing import OptTensor
 
 __all__ = ["KLGNN"]
-
-STREAMS = ("joint", "two")
 
 
 class KLGNN(Module):
@@ -137,9 +137,10 @@ class KLGNN(Module):
         chunk_size: int | None = None,
         memory_limit: int | None = None,
     ) -> None:
+        check_kl_options(type(self), locals())
         super().__init__()
-        check_choice("KLGNN", "streams", streams, STREAMS)
         self.in_channels, self.k, self.l, self.streams = in_channels, k, l, streams
+        self.edge_channels = edge_channels
         common: dict[str, Any] = {"domain": domain, "memory_limit": memory_limit}
         drawn: dict[str, Any] = {
             "num_samples": num_samples,
@@ -150,13 +151,11 @@ class KLGNN(Module):
             "encoding": encoding,
             "dmax": dmax,
         }
-        is_plain = ego is None and not context and policy == "mark" and not perms
-        self._check(is_plain, level, readout, nested, num_samples, chunk_size)
         width = hidden_channels
         depth: dict[str, Any] = {"l": l, "num_layers": num_layers, **common}
         depth["edge_channels"] = edge_channels
         if k == 2:
-            pool = str(tuple_pool)
+            pool: Any = tuple_pool
             self.network: Any = FWLNet(
                 in_channels, width, width, max_distance=max_distance, tuple_pool=pool,
                 **labels, **depth,
@@ -187,32 +186,6 @@ class KLGNN(Module):
         self.head = Sequential(
             Linear(width, width), ReLU(), Dropout(dropout), Linear(width, out_channels)
         )
-
-    def _check(
-        self,
-        is_plain: bool,
-        level: str,
-        readout: str,
-        nested: Sequence[str | Module] | None,
-        num_samples: int | None,
-        chunk_size: int | None,
-    ) -> None:
-        """Raises ``ValueError`` for options that the chosen form does not have."""
-        is_short = is_plain and (level, readout, nested) == ("graph", "tuple", None)
-        is_short = is_short and chunk_size is None
-        is_fine = is_short and (self.streams == "two" or num_samples is None)
-        if self.k not in (1, 2) or self.l < 0 or (self.k == 2 and not is_fine):
-            raise ValueError(
-                f"KLGNN got k={self.k} and l={self.l}, expected k=1, or k=2 with whole "
-                f"copies, readout='tuple' and all tuples, and l >= 0; take k=1 for "
-                f"ego, context, policy, perms, nested, num_samples and chunk_size."
-            )
-        if self.streams == "two" and (self.k == 2 or self.l == 0 or not is_short):
-            raise ValueError(
-                f"KLGNN got streams='two' with k={self.k} and l={self.l}, expected "
-                f"k=1, l >= 1, whole copies and readout='tuple'; take streams='joint' "
-                f"for ego, context, policy, perms, nested and chunk_size."
-            )
 
     @classmethod
     def from_preset(
@@ -254,11 +227,11 @@ class KLGNN(Module):
         :class:`pyg_pool.relational.RelationalPooling`.
         """
         x = check_features("KLGNN", x, self.in_channels)
+        edge_attr = check_attributes("KLGNN", edge_index, edge_attr, self.edge_channels)
+        edge_attr = None if edge_attr is None else edge_attr.to(x.dtype)
         given: dict[str, Any] = {"batch": batch, "batch_size": batch_size}
-        if self.k == 1:
-            given.update(copies=copies, generator=generator)
-        if label is not None:
-            given["label"] = label
+        more = {"copies": copies, "generator": generator, "label": label}
+        given.update(taken_of(more, self.k, self.streams))
         out: Tensor = self.head(self.network(x, edge_index, edge_attr, **given))
         return out
 

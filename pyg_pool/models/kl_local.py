@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import Embedding, Linear, Module, ModuleList
 from torch_geometric.nn import global_add_pool
 
-from pyg_pool.errors import check_batch
-from pyg_pool.relational import ResidualConv, local_stars
+from pyg_pool.relational import ResidualConv, lay_ground, local_stars
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.orders import position_orders
 
 __all__ = ["LocalKLGNN"]
@@ -47,6 +47,8 @@ class LocalKLGNN(Module):
         num_layers: int = 2,
     ) -> None:
         super().__init__()
+        widths = {"hidden_channels": hidden_channels, "out_channels": out_channels}
+        check_whole("LocalKLGNN", 1, l=l, num_layers=num_layers, **widths)
         self.l = l
         self.ids = Embedding(l, hidden_channels)
         self.convs = ModuleList(
@@ -65,10 +67,9 @@ class LocalKLGNN(Module):
         num_nodes: int | None = None,
     ) -> Tensor:
         """Returns one row per graph."""
-        if batch is None:
-            batch = edge_index.new_zeros(num_nodes or 0)
-        size = check_batch("LocalKLGNN", batch, batch_size or 1, batch.numel())
-        copies = local_stars(edge_index, batch, self.l, size)
+        ground = lay_ground(edge_index, batch, batch_size, num_nodes)
+        size = ground.start.numel() - 1
+        copies = local_stars(ground.edge_index, ground.batch, self.l, size)
         number = len(copies.tuples)
         total = self.order_out.weight.new_zeros((number, self.order_out.out_features))
         orders = position_orders(copies, keep_root=True)

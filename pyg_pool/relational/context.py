@@ -20,9 +20,11 @@ from pyg_pool.kernels.gather_sum import gather_sum
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.kernels.tuple_propagate import tuple_propagate
 from pyg_pool.relational.blocks import copy_groups
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.copies import Copies
-from pyg_pool.relational.gin import gin_mlp
+from pyg_pool.relational.gin import NORMS, gin_mlp
 from pyg_pool.relational.neighbours import Lists, join_lists
+from pyg_pool.relational.settings import check_attributes
 from pyg_pool.typing import OptTensor
 
 __all__ = ["CONTEXTS", "ContextGIN", "edges_between_roots"]
@@ -109,6 +111,10 @@ class ContextGIN(Module):
         super().__init__()
         for word in context:
             check_choice("ContextGIN", "context", word, CONTEXTS)
+        check_choice("ContextGIN", "norm", norm, NORMS)
+        widths = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+        check_whole("ContextGIN", 1, num_layers=num_layers, **widths)
+        check_whole("ContextGIN", edge_channels=edge_channels)
         self.context, self.edge_channels = tuple(context), edge_channels
         self.mlps, self.edges, self.terms = ModuleList(), ModuleList(), ModuleList()
         for layer in range(num_layers):
@@ -156,6 +162,8 @@ class ContextGIN(Module):
         """
         is_square = not (listed or is_traced()) and is_square_table(copies)
         ground, between, groups = copies.ground, None, []
+        edges, width = ground.edge_index, self.edge_channels
+        edge_attr = check_attributes("ContextGIN", edges, edge_attr, width)
         has_edges = self.edge_channels > 0 and edge_attr is not None
         if not is_square or has_edges:
             groups = copy_groups(copies)
@@ -173,7 +181,6 @@ class ContextGIN(Module):
             terms: Any = self.terms[layer]
             for word in self.context:
                 if word == "across" and is_square:
-                    edges = ground.edge_index
                     term = tuple_propagate(x, edges, ground.start, axis=0)
                 else:
                     term = _context(word, x, copies, between)

@@ -24,12 +24,11 @@ from pyg_pool.relational.labeller import Labeller
 from pyg_pool.relational.layouts import LAYOUTS, pool_in_base, run_copies
 from pyg_pool.relational.merge import merge_over_tuples
 from pyg_pool.relational.pooling import CopyPooling, Pool
+from pyg_pool.relational.settings import check_attributes, check_copies, check_options
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 from pyg_pool.typing import OptTensor
 
 __all__ = ["RelationalPooling"]
-
-POLICIES = ("mark", "delete_node", "delete_edge")
 
 
 class RelationalPooling(Module):
@@ -58,8 +57,7 @@ class RelationalPooling(Module):
         node_pool: Pooling over nodes.
         tuple_pool: Pooling over tuples.
         nested: Pooling for each position of the tuples.
-        middle: Network on the rows between the two poolings, see
-            :class:`CopyPooling`.
+        middle: Network on rows between the two poolings, see :class:`CopyPooling`.
         policy: ``"mark"`` labels nodes, ``"delete_node"`` removes the root,
             ``"delete_edge"`` makes a copy per edge without it; both label nothing.
         perms: Run every order of the labels and pool them node by node first.
@@ -128,12 +126,12 @@ class RelationalPooling(Module):
         memory_limit: int | None = None,
         layout: str = "auto",
     ) -> None:
+        check_options("RelationalPooling", locals())
         super().__init__()
-        check_choice("RelationalPooling", "policy", policy, POLICIES)
         check_choice("RelationalPooling", "layout", layout, LAYOUTS)
         Domain.parse(domain)
         if policy != "mark":
-            encoding, label_channels, label_join = "none", 0, "cat"
+            encoding = "none"
         self.policy = policy
         self.base, self.l, self.domain = base, l, domain
         marks: dict[str, Any] = {"ordered": ordered, "dmax": dmax, "perms": perms}
@@ -175,11 +173,14 @@ class RelationalPooling(Module):
         """
         x = check_features("RelationalPooling", x)
         batch_size = check_batch("RelationalPooling", batch, batch_size, x.size(0))
-        if batch is None:
-            batch = edge_index.new_zeros(x.size(0))
-        ground = lay_ground(edge_index, batch, batch_size)
+        ground = lay_ground(edge_index, batch, batch_size, x.size(0))
+        edge_index, batch = ground.edge_index, ground.batch
+        check_attributes("RelationalPooling", edge_index, edge_attr, None)
         if copies is None:
             copies = self.make_copies(edge_index, batch, batch_size, generator)
+        else:
+            options: dict[str, Any] = {"ego": self.ego, "policy": self.policy}
+            check_copies("RelationalPooling", copies, ground, self.l, **options)
         marks = self.labeller.features(ground, copies, label, x)
         drops = self.training or self.sample_in_eval
         labels = self.labeller.orders(marks, copies, drops=drops, generator=generator)
@@ -204,8 +205,7 @@ class RelationalPooling(Module):
         generator: Generator | None = None,
     ) -> Copies:
         """The copies of a batch, after a look at what they will cost."""
-        is_drawn = self.training or self.sample_in_eval
-        number = self.num_samples if is_drawn else None
+        number = self.num_samples if self.training or self.sample_in_eval else None
         ground = lay_ground(edge_index, batch, batch_size)
         if self.policy == "delete_edge":
             return edge_deletions(ground)
@@ -244,8 +244,8 @@ class RelationalPooling(Module):
         )
         if len(labels) == 1:
             return out
-        place = torch.arange(rows.size(0), device=x.device).repeat(len(labels))
-        return self.perm_pool(out, place, rows.size(0))
+        place = torch.arange(len(rows), device=x.device).repeat(len(labels))
+        return self.perm_pool(out, place, len(rows))
 
     def _copy_rows(
         self, x: Tensor, labels: list[Tensor], edge_attr: OptTensor, copies: Copies

@@ -10,12 +10,13 @@ from torch import Tensor
 from torch.nn import Linear, Module, ModuleList
 from torch.nn.functional import silu
 
-from pyg_pool.errors import check_batch, check_features
+from pyg_pool.errors import check_batch, check_choice, check_features
 from pyg_pool.kernels.join_product import join_product
 from pyg_pool.kernels.segment import segment_reduce
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.copies import expand_copies
 from pyg_pool.relational.cost import Cost, check_cost
-from pyg_pool.relational.domains import Domain
+from pyg_pool.relational.domains import Domain, Ground
 from pyg_pool.relational.labels import label_features, label_width
 from pyg_pool.relational.pairs import (
     PairSet,
@@ -23,6 +24,8 @@ from pyg_pool.relational.pairs import (
     repeat_pairs,
     square_groups,
 )
+from pyg_pool.relational.pooling import REDUCTIONS
+from pyg_pool.relational.settings import check_attributes
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 from pyg_pool.typing import OptTensor
 
@@ -183,6 +186,11 @@ class FWLNet(Module):
     ) -> None:
         super().__init__()
         Domain.parse(domain)
+        check_choice("FWLNet", "tuple_pool", tuple_pool, REDUCTIONS)
+        widths = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+        check_whole("FWLNet", 1, out_channels=out_channels, **widths)
+        sizes = {"num_layers": num_layers, "edge_channels": edge_channels, "dmax": dmax}
+        check_whole("FWLNet", l=l, max_distance=max_distance, **sizes)
         self.l, self.domain, self.ordered = l, domain, ordered
         self.encoding, self.dmax = encoding, dmax
         self.max_distance, self.tuple_pool = max_distance, tuple_pool
@@ -213,9 +221,10 @@ class FWLNet(Module):
         """Returns a row per graph."""
         x = check_features("FWLNet", x, self.in_channels)
         batch_size = check_batch("FWLNet", batch, batch_size, x.size(0))
-        if batch is None:
-            batch = edge_index.new_zeros(x.size(0))
-        plan = self._plan(edge_index, edge_attr, batch, batch_size, pairs, x)
+        ground = lay_ground(edge_index, batch, batch_size, x.size(0))
+        width = self.edge_channels
+        edge_attr = check_attributes("FWLNet", ground.edge_index, edge_attr, width)
+        plan = self._plan(ground, edge_attr, pairs, x)
         every = plan.pairs
         rows = torch.cat([x[plan.node], plan.label.to(x.dtype)], dim=-1)
         first, second = (rows.index_select(0, ends) for ends in plan.ends)
@@ -231,21 +240,23 @@ class FWLNet(Module):
     # Lists, whose lengths depend on the data.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _plan(
-        self,
-        edge_index: Tensor,
-        edge_attr: OptTensor,
-        batch: Tensor,
-        batch_size: int,
-        pairs: PairSet | None,
-        x: Tensor,
+        self, ground: Ground, edge_attr: OptTensor, pairs: PairSet | None, x: Tensor
     ) -> _Plan:
         """Lists the copies and their pairs."""
-        ground = lay_ground(edge_index, batch, batch_size)
+        edge_index, batch = ground.edge_index, ground.batch
+        batch_size = ground.start.numel() - 1
         tuples = find_tuples(
             edge_index, batch, self.l, self.domain, batch_size=batch_size
         )
         if pairs is None:
             pairs = find_pairs_and_joins(ground, self.max_distance)
+        loops = int(pairs.is_loop.sum())
+        if (loops, pairs.size) != (ground.num_nodes, batch_size):
+            raise ValueError(
+                f"FWLNet got pairs of {loops} nodes in {pairs.size} graphs, expected "
+                f"{ground.num_nodes} in {batch_size}; take the pairs of the batch that "
+                f"x and edge_index come from."
+            )
         self._check(pairs, tuples.batch, x)
         every, source = repeat_pairs(pairs, tuples.batch)
         if every.joins is None:
@@ -275,7 +286,7 @@ class FWLNet(Module):
         place = place.index_select(0, hit)
         out = out.index_fill(0, place, 0.0)
         out[place, 0] = 1.0
-        if edge_attr is None or self.edge_channels == 0:
+        if edge_attr is None:
             return out
         attr = edge_attr.view(edge_attr.size(0), -1).to(x.dtype).index_select(0, hit)
         filled = torch.cat([x.new_zeros((attr.size(0), 1)), attr], dim=-1)

@@ -28,7 +28,9 @@ from pyg_pool.kernels.gin_stack import (
 )
 from pyg_pool.kernels.segment import segment_reduce
 from pyg_pool.relational.blocks import block_groups, copy_blocks, copy_groups
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.copies import Copies
+from pyg_pool.relational.settings import check_attributes
 from pyg_pool.typing import OptTensor
 
 __all__ = ["CopyGIN", "ResidualConv", "residual_mlp"]
@@ -131,6 +133,9 @@ class CopyGIN(Module):
     ) -> None:
         super().__init__()
         check_choice("CopyGIN", "norm", norm, NORMS)
+        widths = {"in_channels": in_channels, "hidden_channels": hidden_channels}
+        check_whole("CopyGIN", 1, num_layers=num_layers, **widths)
+        check_whole("CopyGIN", edge_channels=edge_channels)
         self.norm, self.edge_channels = norm, edge_channels
         self.mlps, self.edges = ModuleList(), ModuleList()
         for layer in range(num_layers):
@@ -152,6 +157,9 @@ class CopyGIN(Module):
         self, x: Tensor, edge_index: Tensor, edge_attr: OptTensor = None
     ) -> Tensor:
         """Returns the rows of the last layer."""
+        edge_attr = check_attributes(
+            "CopyGIN", edge_index, edge_attr, self.edge_channels
+        )
         ids = torch.arange(edge_index.size(1), device=x.device)
         group = CopyGroup(0, 1, x.size(0), edge_index, ids)
         return self._on_groups(x, [group], edge_attr)
@@ -185,6 +193,8 @@ class CopyGIN(Module):
             edge_attr: ``[E, D]`` attributes of the edges of the graphs.
             pool: Groups of rows of which only sums or means are wanted.
         """
+        edges = copies.ground.edge_index
+        edge_attr = check_attributes("CopyGIN", edges, edge_attr, self.edge_channels)
         if self.fits_blocks(x, edge_attr):
             return self.on_blocks(x, copy_blocks(copies), pool)
         out = self._one_by_one(x, copies, edge_attr)

@@ -157,8 +157,8 @@ def test_half_precision_and_resetting() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"k": 3}, "expected k=1, or k=2"),
-        ({"k": 2, "ego": 2}, "take k=1 for ego"),
+        ({"k": 3}, "expected k=1 or k=2"),
+        ({"k": 2, "ego": 2}, "take k=1 for these"),
         ({"streams": "two", "l": 0}, "take streams='joint'"),
         ({"streams": "three"}, "expected one of"),
         ({"l": -1}, "l >= 0"),
