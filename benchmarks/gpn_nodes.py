@@ -140,7 +140,13 @@ SPLITS = {"public": public_split, "random": random_split}
 
 
 def train(
-    data: Data, masks: dict[str, Tensor], recipe: Recipe, seed: int, epochs: int | None
+    data: Data,
+    masks: dict[str, Tensor],
+    recipe: Recipe,
+    seed: int,
+    *,
+    epochs: int | None = None,
+    patience: int | None = None,
 ) -> dict[str, Any]:
     """Train once and return the figures at the lowest validation loss."""
     torch.manual_seed(seed)
@@ -151,7 +157,7 @@ def train(
     )
     total = epochs or recipe.epochs
     warmup = min(recipe.warmup, total // 10)
-    best: dict[str, Any] = {"best_val": math.inf}
+    best: dict[str, Any] = {"best_val": math.inf, "best_epoch": -1}
     start = time.perf_counter()
     for epoch in range(total):
         for group in optimizer.param_groups:
@@ -176,7 +182,10 @@ def train(
             best |= {
                 f"{n}_score": float(right[m].float().mean()) for n, m in masks.items()
             }
-    return {**best, "epochs": total, "seconds": time.perf_counter() - start}
+        elif patience is not None and epoch - best["best_epoch"] >= patience:
+            break
+    seconds = time.perf_counter() - start
+    return {**best, "epochs": total, "patience": patience, "seconds": seconds}
 
 
 def main(words: list[str] | None = None) -> int:
@@ -191,6 +200,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=list(SPLITS))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--epochs", type=int, help="default: those of the recipe")
+    parser.add_argument(
+        "--patience", type=int, help="stop so many epochs after the best one"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
         "--bf16", action="store_true", help="products of float32 matrices in bfloat16"
@@ -215,7 +227,8 @@ def main(words: list[str] | None = None) -> int:
                 if done is None:
                     masks = SPLITS[split](data, seed)
                     recipe = recipes(options.data)[name]
-                    done = train(data, masks, recipe, seed, options.epochs)
+                    limits = {"epochs": options.epochs, "patience": options.patience}
+                    done = train(data, masks, recipe, seed, **limits)
                     done |= {**key, "bf16": options.bf16, **record.surroundings()}
                     record.append(path, done)
                 scores.append(done["test_score"])
