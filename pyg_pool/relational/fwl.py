@@ -25,7 +25,7 @@ from pyg_pool.relational.pairs import (
     square_groups,
 )
 from pyg_pool.relational.pooling import REDUCTIONS
-from pyg_pool.relational.settings import check_attributes
+from pyg_pool.relational.settings import check_attributes, check_pairs
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 from pyg_pool.typing import OptTensor
 
@@ -250,13 +250,7 @@ class FWLNet(Module):
         )
         if pairs is None:
             pairs = find_pairs_and_joins(ground, self.max_distance)
-        loops = int(pairs.is_loop.sum())
-        if (loops, pairs.size) != (ground.num_nodes, batch_size):
-            raise ValueError(
-                f"FWLNet got pairs of {loops} nodes in {pairs.size} graphs, expected "
-                f"{ground.num_nodes} in {batch_size}; take the pairs of the batch that "
-                f"x and edge_index come from."
-            )
+        check_pairs("FWLNet", pairs, ground)
         self._check(pairs, tuples.batch, x)
         every, source = repeat_pairs(pairs, tuples.batch)
         if every.joins is None:

@@ -17,12 +17,14 @@ from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.copies import EGO_MODES, Copies
 from pyg_pool.relational.domains import Ground
+from pyg_pool.relational.pairs import PairSet
 from pyg_pool.typing import OptTensor
 
 __all__ = [
     "check_attributes",
     "check_copies",
     "check_options",
+    "check_pairs",
     "check_unused",
     "defaults_of",
 ]
@@ -170,8 +172,7 @@ def check_unused(
         ValueError: If one of them is not at its default.
     """
     defaults = defaults_of(cls)
-    wrong = [n for n in unused if options[n] is not defaults[n]]
-    wrong = [n for n in wrong if options[n] != defaults[n]]
+    wrong = [name for name in unused if options[name] != defaults[name]]
     if wrong:
         given = ", ".join(f"{name}={options[name]!r}" for name in wrong)
         raise ValueError(
@@ -276,6 +277,21 @@ def check_copies(
             f"{owner} got copies of graphs with {has} nodes, edges and graphs, "
             f"expected {wanted}; take the copies of the batch that x and edge_index "
             f"come from."
+        )
+
+
+def check_pairs(owner: str, pairs: PairSet, ground: Ground) -> None:
+    """Checks that prepared pairs belong to a batch.
+
+    Raises:
+        ValueError: If they are those of other numbers of nodes or graphs.
+    """
+    loops, size = int(pairs.is_loop.sum()), ground.start.numel() - 1
+    if (loops, pairs.size) != (ground.num_nodes, size):
+        raise ValueError(
+            f"{owner} got pairs of {loops} nodes in {pairs.size} graphs, expected "
+            f"{ground.num_nodes} in {size}; take the pairs of the batch that x and "
+            f"edge_index come from."
         )
 
 
