@@ -184,8 +184,7 @@ class RelationalPooling(Module):
         marks = self.labeller.features(ground, copies, label, x)
         drops = self.training or self.sample_in_eval
         labels = self.labeller.orders(marks, copies, drops=drops, generator=generator)
-        number = len(copies.tuples)
-        if self.chunk_size is None or number <= self.chunk_size:
+        if self.chunk_size is None or len(copies.tuples) <= self.chunk_size:
             if self.pooling.readout != "node":
                 rows = self._copy_rows(x, labels, edge_attr, copies)
                 return self.pooling.from_copies(rows, copies)
@@ -207,12 +206,13 @@ class RelationalPooling(Module):
         """The copies of a batch, after a look at what they will cost."""
         number = self.num_samples if self.training or self.sample_in_eval else None
         ground = lay_ground(edge_index, batch, batch_size)
-        if self.policy == "delete_edge":
-            return edge_deletions(ground)
+        deletes = self.policy == "delete_edge"
         sizes: dict[str, Any] = {"ego": self.ego, "num_samples": number}
-        sizes.update(chunk_size=self.chunk_size, perms=self.perms)
+        sizes.update(chunk_size=self.chunk_size, perms=self.perms, per_edge=deletes)
         cost = estimate_cost(ground, self.l, self.domain, **sizes)
         check_cost("RelationalPooling", cost, edge_index.device, self.memory_limit)
+        if deletes:
+            return edge_deletions(ground)
         tuples = find_tuples(
             edge_index,
             batch,
@@ -244,8 +244,8 @@ class RelationalPooling(Module):
         )
         if len(labels) == 1:
             return out
-        place = torch.arange(len(rows), device=x.device).repeat(len(labels))
-        return self.perm_pool(out, place, len(rows))
+        place = torch.arange(len(rows), device=x.device)
+        return self.perm_pool(out, place.repeat(len(labels)), len(rows))
 
     def _copy_rows(
         self, x: Tensor, labels: list[Tensor], edge_attr: OptTensor, copies: Copies

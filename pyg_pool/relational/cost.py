@@ -51,6 +51,7 @@ def estimate_cost(
     num_samples: int | None = None,
     chunk_size: int | None = None,
     perms: bool = False,
+    per_edge: bool = False,
     channels: int = 64,
     num_layers: int = 6,
 ) -> Cost:
@@ -68,6 +69,7 @@ def estimate_cost(
         num_samples: Tuples drawn of each graph.
         chunk_size: Tuples in memory at a time.
         perms: Whether every order of the labels makes a copy.
+        per_edge: A copy for each edge instead, whatever the labels.
         channels: Width of the network.
         num_layers: Depth of the network.
 
@@ -87,13 +89,16 @@ def estimate_cost(
     parsed = Domain.parse(domain, max_distance)
     sizes = (ground.start[1:] - ground.start[:-1]).tolist()
     degree = ground.lists.count
-    per_graph = _per_graph(ground, length, parsed, sizes)
+    arcs = torch.zeros(len(sizes), dtype=torch.long, device=degree.device)
+    arcs.scatter_add_(0, ground.batch, degree)
+    if per_edge:
+        per_graph = [arc // 2 for arc in arcs.tolist()]
+    else:
+        per_graph = _per_graph(ground, length, parsed, sizes)
     if num_samples is not None:
         per_graph = [min(count, num_samples) for count in per_graph]
     if perms:
         per_graph = [count * math.factorial(length) for count in per_graph]
-    arcs = torch.zeros(len(sizes), dtype=torch.long, device=degree.device)
-    arcs.scatter_add_(0, ground.batch, degree)
     ball = 0.0
     if ego is not None and ground.num_nodes:
         near = find_balls(ground.lists, ground.num_nodes, ego).lists.value.numel()

@@ -82,3 +82,12 @@ def test_too_much_is_refused_before_it_is_built() -> None:
     with pytest.raises(ValueError, match="memory_limit"):
         check_cost("x", Cost(1, 1, 1, 101), torch.device("cpu"), 100)
     assert free_memory(torch.device("cpu")) > 2**20
+
+
+def test_copies_without_an_edge_are_counted_too() -> None:
+    ring = torch.stack([torch.arange(40), (torch.arange(40) + 1) % 40])
+    cost = estimate_cost(lay_ground(ring, None), 1, "distinct", per_edge=True)
+    assert (cost.tuples, cost.pairs) == (40, 1600)
+    model = RelationalPooling(Identity(), policy="delete_edge", memory_limit=1000)
+    with pytest.raises(ValueError, match="T = 40 tuples, P = 1,600 pairs"):
+        model(torch.ones(40, 1), ring)
