@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,10 +13,25 @@ from rich.table import Table
 
 from pyg_pool.cli import console
 from pyg_pool.cli.console import clean_errors
+from pyg_pool.cli.graph_texts import read_graphs, short
 
 __all__ = ["wl"]
 
 MAX_SHOWN = 12
+
+#: Options that presets set, and what they are without one.
+DEFAULTS: dict[str, Any] = {
+    "k": 1,
+    "l": 1,
+    "folklore": False,
+    "domain": "distinct",
+    "ordered": True,
+    "pooling": "tuple",
+    "ego": None,
+    "ego_mode": "root",
+    "update": None,
+    "policy": "mark",
+}
 
 
 class Format(str, Enum):
@@ -41,16 +54,13 @@ class Pooling(str, Enum):
 
 
 def wl(
+    ctx: typer.Context,
     graphs: Annotated[
         list[str],
         typer.Argument(help="Graphs: graph6, SMILES, or files with one per line."),
     ],
-    k: Annotated[
-        int | None, typer.Option("--k", help="Power of the base test; default 1.")
-    ] = None,
-    l: Annotated[  # noqa: E741
-        int | None, typer.Option("--l", help="Number of labels; default 1.")
-    ] = None,
+    k: Annotated[int, typer.Option("--k", help="Power of the base test.")] = 1,
+    l: Annotated[int, typer.Option("--l", help="Number of labels.")] = 1,  # noqa: E741
     folklore: Annotated[
         bool, typer.Option("--folklore", help="k-FWL instead of oblivious k-WL.")
     ] = False,
@@ -82,10 +92,16 @@ def wl(
     ] = "exact",
     preset: Annotated[
         str | None,
-        typer.Option(help="A model of the literature instead: ngnn, i2_gnn, sun, …"),
+        typer.Option(
+            help="A model of the literature: ngnn, i2_gnn, sun, … It sets all options "
+            "but --cover and --mode; others beside it are refused where they differ."
+        ),
     ] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="What the arguments are.")
+        Format,
+        typer.Option(
+            "--format", help="What arguments and lines are; file: all name files."
+        ),
     ] = Format.auto,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the answer as JSON.")
@@ -93,8 +109,8 @@ def wl(
 ) -> None:
     """Tell whether networks of a given power can separate graphs, and when."""
     options: dict[str, Any] = {
-        "k": 1 if k is None else k,
-        "l": 1 if l is None else l,
+        "k": k,
+        "l": l,
         "folklore": folklore,
         "domain": domain,
         "ordered": ordered,
@@ -107,15 +123,12 @@ def wl(
         "mode": mode,
     }
     with clean_errors():
-        from pyg_pool import relational
-
         if preset is not None:
-            fixed = relational.wl_options(preset)
-            check_preset(preset, fixed, {"k": k, "l": l})
-            options.update(fixed)
+            options = with_preset(preset, options, given_options(ctx, options))
         names, found, kind = read_graphs(graphs, form.value)
         if kind == "smiles":
             options.update(node_colors="x", edge_colors="edge_attr")
+        relational = importlib.import_module("pyg_pool.relational")
         result = relational.kl_wl_details(found, **options)
     title = preset or _title(options)
     if as_json:
@@ -126,82 +139,50 @@ def wl(
         _print_classes(title, kind, names, result)
 
 
-def check_preset(
-    preset: str, fixed: dict[str, Any], given: dict[str, int | None]
-) -> None:
-    """Refuse numbers beside a preset that has others.
+def given_options(ctx: typer.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that were written down, not those left at their defaults."""
+    given = {}
+    for name, value in options.items():
+        source = ctx.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            given[name] = value
+    return given
+
+
+def with_preset(
+    preset: str, options: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the options of a preset, beside those that no preset sets.
 
     Raises:
-        ValueError: If a number is given that the preset does not have.
+        ValueError: If there is no such preset, or an option is given that differs from
+            the preset's.
     """
-    for name, value in given.items():
-        if value is not None and value != fixed[name]:
-            raise ValueError(
-                f"pyg-pool wl got --preset {preset} and --{name} {value}, expected "
-                f"{fixed[name]}, which is what that model has; leave out --{name}, or "
-                f"--preset."
-            )
-
-
-def read_graphs(words: Sequence[str], form: str) -> tuple[list[str], list[Any], str]:
-    """Return names, graphs and the kind of text they were read from.
-
-    Raises:
-        ValueError: If a text is neither graph6 nor SMILES, or there is no graph.
-    """
-    texts: list[str] = []
-    for word in words:
-        path = Path(word)
-        is_file = form == "file" or (form == "auto" and _is_file(path))
-        if is_file:
-            texts += _lines(path)
-        else:
-            texts.append(word)
-    if not texts:
-        raise ValueError(
-            f"pyg-pool wl got {list(words)} without any graph, expected graph6, SMILES "
-            f"or files of them; give at least one."
-        )
     relational = importlib.import_module("pyg_pool.relational")
-    if form in ("auto", "file", "graph6"):
-        try:
-            return texts, [relational.from_graph6(text) for text in texts], "graph6"
-        except ValueError:
-            if form == "graph6":
-                raise
-    return texts, [_molecule(text) for text in texts], "smiles"
-
-
-def _lines(path: Path) -> list[str]:
-    """The first word of each line of a file."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
+    model: dict[str, Any] = {name: DEFAULTS[name] for name in ("ordered", "ego_mode")}
+    model.update(relational.wl_options(preset))
+    wrong = [name for name in given if name in model and given[name] != model[name]]
+    if wrong:
         raise ValueError(
-            f"pyg-pool wl got the file {str(path)!r} ({error}), expected text with one "
-            f"graph a line; write it again."
-        ) from error
-    return [line.split()[0] for line in lines if line.strip()]
-
-
-def _is_file(path: Path) -> bool:
-    """Whether a word names a file; long graph6 lines are no legal names."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _molecule(text: str) -> Any:
-    """The graph of a SMILES."""
-    molecules = importlib.import_module("pyg_pool.train.molecules")
-    mol = molecules.mol_from_text(text)
-    if mol is None:
-        raise ValueError(
-            f"pyg-pool wl got {text!r}, expected graph6, SMILES or an existing file; "
-            f"correct it, or say with --format what it is."
+            f"pyg-pool wl got --preset {preset} with "
+            f"{_written({name: given[name] for name in wrong})}, expected the options "
+            f"of that model; leave these out, or write the test out and change it: "
+            f"{_written({n: v for n, v in model.items() if v != DEFAULTS[n]})}."
         )
-    return molecules.mol_to_graph(mol)
+    return {**options, **model}
+
+
+def _written(options: dict[str, Any]) -> str:
+    """Options as they are written on the command line."""
+    words = []
+    for name, value in options.items():
+        if name == "ordered":
+            words.append("--ordered" if value else "--unordered")
+        elif value is True:
+            words.append(f"--{name}")
+        else:
+            words.append(f"--{name.replace('_', '-')} {value}")
+    return " ".join(words) or "no options at all"
 
 
 def _title(options: dict[str, Any]) -> str:
@@ -236,7 +217,7 @@ def _answer(title: str, kind: str, names: list[str], result: Any) -> dict[str, A
 def _print_pair(title: str, kind: str, names: list[str], result: Any) -> None:
     """Say whether two graphs are told apart."""
     number = result.separating_round()
-    a, b = (escape(_short(name)) for name in names)
+    a, b = (escape(short(name)) for name in names)
     if number is None:
         console.out_console.print(
             f"[bold]Not separated.[/bold] Networks of the power of {escape(title)} give"
@@ -255,12 +236,15 @@ def _print_classes(title: str, kind: str, names: list[str], result: Any) -> None
     """Say into how many classes many graphs fall, and which stay together."""
     groups: dict[int, list[str]] = {}
     for name, color in zip(names, result.colors.tolist(), strict=True):
-        groups.setdefault(color, []).append(_short(name))
+        groups.setdefault(color, []).append(short(name))
     console.out_console.print(
         f"{escape(title)}: {len(names)} graph(s) read as {kind}, "
         f"[bold]{result.num_classes} class(es)[/bold], stable after "
         f"{result.stable_round} round(s)."
     )
+    if len(names) == 1:
+        console.out_console.print("Give two graphs or more to tell them apart.")
+        return
     together = [group for group in groups.values() if len(group) > 1]
     if not together:
         console.out_console.print("All graphs are told apart.")
@@ -272,7 +256,3 @@ def _print_classes(title: str, kind: str, names: list[str], result: Any) -> None
     console.out_console.print(table)
     if len(together) > MAX_SHOWN:
         console.out_console.print(f"and {len(together) - MAX_SHOWN} more groups.")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 40 else f"{name[:37]}…"

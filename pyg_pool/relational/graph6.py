@@ -17,10 +17,12 @@ def from_graph6(text: str) -> Data:
         text: A line, with or without the head ``>>graph6<<``.
 
     Raises:
+        TypeError: If it is no text.
         ValueError: If it is no graph6.
 
     Note:
-        Each edge comes in both directions, sorted.
+        Each edge comes in both directions, sorted. Of other formats, sparse6 and
+        digraph6 among them, nothing is read.
 
     Source:
         B. McKay. Description of the formats graph6, sparse6 and digraph6.
@@ -31,6 +33,11 @@ def from_graph6(text: str) -> Data:
         tensor([[0, 0, 1, 1, 2, 2],
                 [1, 2, 0, 2, 0, 1]])
     """
+    if not isinstance(text, str):
+        raise TypeError(
+            f"from_graph6 got {text!r} of type {type(text).__name__}, expected a line "
+            f"of text such as 'Bw'; decode bytes with text.decode()."
+        )
     line = text.strip().removeprefix(_HEAD)
     values = [ord(letter) - 63 for letter in line]
     if not values or min(values) < 0 or max(values) > 63:
@@ -39,8 +46,10 @@ def from_graph6(text: str) -> Data:
         size, rest = values[0], values[1:]
     elif len(values) > 3 and values[1] < 63:
         size, rest = _number(values[1:4]), values[4:]
-    else:
+    elif len(values) > 7 and values[1] == 63:
         size, rest = _number(values[2:8]), values[8:]
+    else:
+        raise _refused(text)
     if len(rest) != (size * (size - 1) // 2 + 5) // 6:
         raise _refused(text)
     bits = torch.tensor(rest, dtype=torch.long).view(-1, 1)
@@ -61,7 +70,8 @@ def _number(parts: list[int]) -> int:
 
 
 def _refused(text: str) -> ValueError:
+    shown = repr(text if len(text) <= 60 else f"{text[:57]}…")
     return ValueError(
-        f"from_graph6 got {text!r}, expected a line of graph6 such as 'Bw' for a "
+        f"from_graph6 got {shown}, expected a line of graph6 such as 'Bw' for a "
         f"triangle; correct it, or name another format."
     )

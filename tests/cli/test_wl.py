@@ -95,15 +95,56 @@ def test_mistakes_are_said_in_one_message(
     assert message in " ".join(result.err.split())
 
 
-def test_files_that_hold_no_text(wl: Any, tmp_path: Path) -> None:
-    (tmp_path / "a.g6").write_bytes(bytes(range(256)))
-    result = wl(str(tmp_path / "a.g6"))
-    assert result.code == 2
-    assert "one graph a line" in " ".join(result.err.split())
+@pytest.mark.parametrize(
+    ("words", "given", "instead"),
+    [
+        ("ngnn --l 2", "--preset ngnn with --l 2", "change it: --ego 3."),
+        ("ngnn --ego 2", "--ego 2", "--ego 3."),
+        ("ngnn --k 2 --folklore", "--k 2 --folklore", "--ego 3."),
+        ("id_gnn --pooling node", "--pooling node", "--pooling root --ego 3."),
+        ("i2_gnn --domain path", "--domain path", "--pooling nested --ego 3."),
+        ("osan --unordered", "--unordered", "change it: --l 2."),
+        ("ngnn --ego-mode union", "--ego-mode union", "--ego 3."),
+        ("sswl --ego 3", "--ego 3", "--update SSWL."),
+        ("ds_ego --policy mark --update SWL", "--update SWL --policy mark", "none."),
+        ("ds_mark --l 0", "--l 0", "no options at all."),
+    ],
+)
+def test_options_beside_a_preset_must_be_its_own(
+    wl: Any, words: str, given: str, instead: str
+) -> None:
+    refused = wl(*PAIR, "--preset", *words.split())
+    message = " ".join(refused.err.split())
+    assert refused.code == 2
+    assert given in message
+    assert "leave these out, or write the test out and change it" in message
+    assert message.endswith(instead)
 
 
-def test_numbers_beside_a_preset_must_be_its_own(wl: Any) -> None:
-    refused = wl(*PAIR, "--preset", "ngnn", "--l", "2")
-    assert refused.code != 0
-    assert "leave out --l, or --preset" in refused.err
-    assert wl(*PAIR, "--preset", "i2_gnn", "--l", "2").code == 0
+def test_options_that_agree_with_a_preset_or_that_none_sets(wl: Any) -> None:
+    words = "--preset i2_gnn --l 2 --domain star --ego 3 --ordered"
+    same = wl(*PAIR, *words.split())
+    assert same.code == 0
+    words = "--preset ngnn --mode hash --no-cover --json"
+    free = wl(*PAIR, *words.split())
+    assert json.loads(free.out)["test"] == "ngnn"
+
+
+def test_options_of_a_preset_give_its_answer_when_written_out(wl: Any) -> None:
+    pair = "G?rHrw", "G?rLf_"
+    for preset, written in (
+        ("i2_gnn", "--l 2 --domain star --pooling nested --ego 3"),
+        ("sswl", "--update SSWL"),
+        ("ds_ego", "--ego 3 --policy none"),
+        ("ppgn", "--k 2 --l 0 --folklore"),
+    ):
+        one = json.loads(wl(*pair, "--json", "--preset", preset).out)
+        two = json.loads(wl(*pair, "--json", *written.split()).out)
+        for name in ("colors", "stable_round", "separating_round"):
+            assert one[name] == two[name], (preset, name)
+
+
+def test_one_graph_alone(wl: Any) -> None:
+    result = wl("Bw")
+    assert result.code == 0
+    assert "Give two graphs or more" in result.out

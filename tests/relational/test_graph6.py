@@ -20,7 +20,17 @@ def test_equals_networkx(size: int) -> None:
         assert got.num_edges == 2 * source.number_of_edges()
 
 
-@pytest.mark.parametrize("text", ["", "Bww", "B", "C1CC", "B w"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "Bww", "B", "C1CC", "B w", "~", "~~", "~??", "~~?????", ":Fa@x^", "&B?"],
+)
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a line of graph6"):
         from_graph6(text)
+
+
+def test_messages_are_short_and_bytes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"got '~a{56}…', expected"):
+        from_graph6("~" + "a" * 9999)
+    with pytest.raises(TypeError, match=r"decode bytes with text.decode\(\)"):
+        from_graph6(nx.to_graph6_bytes(nx.path_graph(3)))  # type: ignore[arg-type]
