@@ -20,7 +20,7 @@ LARGE = 2**28
 
 
 def check_whole(owner: str, least: int = 0, **numbers: Any) -> None:
-    """Checks numbers by name; those that are ``None`` were not given.
+    """Checks numbers by name; ``None`` was not given, which all but k and l may be.
 
     Raises:
         TypeError: If one is no whole number.
@@ -31,7 +31,7 @@ def check_whole(owner: str, least: int = 0, **numbers: Any) -> None:
         >>> check_whole("KLTuples", l=2, ego=None)
     """
     for name, value in numbers.items():
-        if value is None:
+        if value is None and name not in ("k", "l"):
             continue
         try:
             number = operator.index(value)

@@ -16,6 +16,7 @@ from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.pairs import distinct_pairs
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.neighbours import Balls, Lists, find_balls, join_lists
+from pyg_pool.relational.origin import Origin
 from pyg_pool.relational.tuples import TupleSet
 
 __all__ = ["EGO_MODES", "Copies", "edge_deletions", "expand_copies"]
@@ -35,6 +36,7 @@ class Copies:
         ground: The graphs themselves.
         kept: Edges between pairs, and which edge of the graphs each one copies; of
             whole copies ``None``, as they share the edges of their graph.
+        origin: The options that prepared copies were made with.
     """
 
     tuples: TupleSet
@@ -43,6 +45,7 @@ class Copies:
     pair_ptr: Tensor
     ground: Ground
     kept: tuple[Tensor, Tensor] | None
+    origin: Origin | None = None
 
     @property
     def is_full(self) -> bool:
