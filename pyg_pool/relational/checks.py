@@ -75,9 +75,10 @@ def check_room(entries: float, device: torch.device, *, width: int = 3) -> None:
         return
     allowed = SHARE * free_memory(device)
     if need > allowed:
+        number = f"{entries:,.0f}" if entries < 1e15 else f"{entries:.3g}"
         raise ValueError(
             f"Relational pooling got graphs and options that make a list of "
-            f"{entries:,.0f} tuples or pairs, about {need / 2**30:.3g} GiB, expected "
+            f"{number} tuples or pairs, about {need / 2**30:.3g} GiB, expected "
             f"at most {allowed / 2**30:.3g} GiB; take fewer labels, a smaller domain "
             f"('star', 'dist<=2'), an ego radius (ego=3), fewer tuples (num_samples) "
             f"or, for the layers, parts of them at a time (chunk_size)."

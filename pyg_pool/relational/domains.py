@@ -154,16 +154,20 @@ def grow(ground: Ground, length: int, domain: Domain) -> Tensor:
         return _connected(ground, length, in_order=domain.word == "connected")
     extend = _STEPS[domain.word]
     if domain.word in ("dist", "dist_set"):
-        radius = domain.max_distance
+        radius = min(domain.max_distance or 0, ground.num_nodes)
         balls = find_balls(ground.lists, ground.num_nodes, radius)
         for _ in range(length - 1):
+            if table.size(0) == 0:
+                return table.new_empty((0, length))
             table = _near(balls.lists, table, is_set=domain.is_set)
             for place in range(1, table.size(1) - 1):
-                far = (radius or 0) + 1
+                far = radius + 1
                 near = balls.distances(table[:, place], table[:, -1], far) < far
                 table = table[near]
         return table
     for _ in range(length - 1):
+        if table.size(0) == 0:  # nothing grows from nothing, however many labels
+            return table.new_empty((0, length))
         table = extend(ground, table)
     return table
 
@@ -252,6 +256,8 @@ def _connected(ground: Ground, length: int, *, in_order: bool) -> Tensor:
     nodes = torch.arange(ground.num_nodes, device=ground.batch.device)
     table = nodes.view(-1, 1)
     for _ in range(length - 1):
+        if table.size(0) == 0:
+            return table.new_empty((0, length))
         parts = [
             _fresh(_appended(table, ground.lists, table[:, place]))
             for place in range(table.size(1))

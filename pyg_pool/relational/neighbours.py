@@ -140,5 +140,7 @@ def find_balls(lists: Lists, num_nodes: int, radius: int | None) -> Balls:
         >>> find_balls(path, 3, 1).lists.value
         tensor([0, 1, 0, 1, 2, 1, 2])
     """
+    if radius is not None:
+        radius = min(radius, num_nodes)  # no shortest path is longer
     ptr, node, distance = hop_pairs(lists.ptr, lists.value, radius)
     return Balls(Lists(ptr, node), distance, num_nodes)

@@ -7,12 +7,15 @@ import math
 import torch
 from torch import Generator, Tensor
 
+from pyg_pool.relational.checks import check_room
 from pyg_pool.relational.domains import COUNTED, Domain, Ground, count_tuples
 
 __all__ = ["sample_ranks"]
 
 #: Tuples of one graph from which on a domain is not listed to be sampled.
 LISTED = 4096
+#: Tuples of one graph from which on they have no ranks.
+NUMBERED = 2**62
 #: What is told of the size of a domain that has more tuples than 64 bits can count.
 MOST = 2**63 - 1
 
@@ -37,6 +40,9 @@ def sample_ranks(
     counts = [count_tuples(size, length, domain.word) for size in sizes]
     if not counts or max(counts) <= LISTED:
         return None
+    width = 2 * length + 4 + (max(sizes) if max(counts) >= NUMBERED else 0)
+    drawn = sum(min(count, number) for count in counts)
+    check_room(float(drawn), ground.batch.device, width=width)
     parts, graphs, totals = [], [], []
     for graph, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         first = int(ground.start[graph])
@@ -48,7 +54,7 @@ def sample_ranks(
             rows, count = rows[kept], size
         elif count == 0:
             rows = torch.empty((0, length), dtype=torch.long)
-        elif count < 2**62:
+        elif count < NUMBERED:
             rank = _choose(count, number, generator)
             rows = _unrank(rank, size, length, domain.word) + first
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
 
 from pyg_pool.errors import check_batch, check_edges, reads_values
-from pyg_pool.relational.checks import check_whole
+from pyg_pool.relational.checks import check_room, check_whole
 from pyg_pool.relational.domains import Domain, Ground, grow
 from pyg_pool.relational.ranks import sample_ranks
 from pyg_pool.typing import OptTensor
@@ -92,8 +93,8 @@ def enumerate_tuples(
             small components have no tuples at all.
         num_samples: Draw so many tuples of each graph, without replacement, or all
             where there are no more. Means over tuples stay unbiased.
-        generator: Source of the draw. One on the CPU gives the same tuples on every
-            device.
+        generator: Source of the draw. One on the CPU, or none after
+            ``torch.manual_seed``, gives the same tuples on every device.
 
     Returns:
         Nodes of each tuple (global numbers, -1 for padding) and its graph; graph by
@@ -154,6 +155,12 @@ def find_tuples(
     """The tuples of :func:`enumerate_tuples` with the sizes of their graphs."""
     check_whole("enumerate_tuples", l=length, batch_size=batch_size)
     check_whole("enumerate_tuples", 1, num_samples=num_samples)
+    if generator is not None and not isinstance(generator, Generator):
+        raise TypeError(
+            f"enumerate_tuples got generator of type {type(generator).__name__}, "
+            f"expected a torch.Generator; pass torch.Generator().manual_seed(seed)."
+        )
+    length = operator.index(length)
     ground = lay_ground(edge_index, batch, batch_size, num_nodes)
     parsed = Domain.parse(domain, max_distance)
     size = ground.start.numel() - 1
@@ -190,8 +197,13 @@ def lay_ground(
             edge_index = check_edges("enumerate_tuples", edge_index, None, None)
             num_nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
         edge_index = check_edges("enumerate_tuples", edge_index, None, num_nodes)
+        size = check_batch("enumerate_tuples", None, batch_size, num_nodes)
         batch = edge_index.new_zeros(num_nodes)
-        size = 1 if batch_size is None else batch_size
+    elif not isinstance(batch, Tensor):
+        raise TypeError(
+            f"enumerate_tuples got batch of type {type(batch).__name__}, expected an "
+            f"int64 tensor with a graph id per node; convert it with torch.tensor."
+        )
     else:
         number = batch.size(0) if num_nodes is None else num_nodes
         edge_index = check_edges("enumerate_tuples", edge_index, None, number)
@@ -219,6 +231,7 @@ def _with_cover(ground: Ground, index: Tensor, graphs: Tensor) -> tuple[Tensor, 
     left = (~is_in).nonzero().view(-1)
     if left.numel() == 0:
         return index, graphs
+    check_room(left.numel() * index.size(1), index.device, width=1)
     rows = index.new_full((left.numel(), index.size(1)), -1)
     rows[:, 0] = left
     graphs = torch.cat([graphs, ground.batch.index_select(0, left)])
@@ -230,7 +243,8 @@ def _drawn(
     graphs: Tensor, count: Tensor, number: int, generator: Generator | None
 ) -> Tensor:
     """Positions of a sample of each graph, ascending."""
-    device = graphs.device if generator is None else generator.device
+    # Without a generator torch's own on the CPU: the same draw on every device.
+    device = None if generator is None else generator.device
     luck = torch.rand(graphs.numel(), generator=generator, device=device)
     order = torch.sort(luck.to(graphs.device), stable=True).indices
     order = order[torch.sort(graphs.index_select(0, order), stable=True).indices]

@@ -253,7 +253,8 @@ def _edges_of(data: Any) -> Tensor:
     """The edges of a graph that copies can be made of."""
     graphs = getattr(data, "batch", None)
     if isinstance(data, Batch) or (isinstance(graphs, Tensor) and graphs.any()):
-        number = data.num_graphs if isinstance(data, Batch) else int(graphs.max()) + 1
+        is_loose = isinstance(graphs, Tensor) and not isinstance(data, Batch)
+        number = int(torch.as_tensor(graphs).max()) + 1 if is_loose else data.num_graphs
         raise TypeError(
             f"KLTuples got a batch of {number} graphs, expected one graph; pass it as "
             f"transform or pre_transform of the data set, or change each of "

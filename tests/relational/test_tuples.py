@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from pyg_pool.relational import enumerate_tuples, find_tuples
+from pyg_pool.relational import domains, enumerate_tuples, find_tuples
+from pyg_pool.relational.domains import DOMAINS, Ground
 from tests.golden_files import FOLDER
 
 CASES = json.loads((FOLDER / "klwl" / "tuples.json").read_text())["cases"]
+NONE = torch.empty((2, 0), dtype=torch.long)
 HOUSE = torch.tensor([[0, 1, 2, 3, 0, 2], [1, 2, 3, 0, 4, 4]])
 
 
@@ -127,3 +130,71 @@ def test_numbers_must_be_whole(name: str) -> None:
 def test_nodes_without_batch() -> None:
     assert enumerate_tuples(HOUSE, None, 1, "star", num_nodes=7)[0].numel() == 7
     assert enumerate_tuples(HOUSE, None, 1, "star")[0].numel() == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"batch": [0, 0]}, TypeError, "got batch of type list, expected an int64"),
+        ({"batch_size": 0}, ValueError, "got batch_size=0 without batch, expected"),
+        ({"batch_size": 2}, ValueError, "got batch_size=2 without batch, expected"),
+        ({"l": None}, TypeError, "got l=None of type NoneType"),
+        ({"l": 2.0}, TypeError, "got l=2.0 of type float"),
+        ({"generator": 3}, TypeError, "generator of type int, expected a torch.Gen"),
+        ({"l": 6, "num_samples": 10**11}, ValueError, "make a list of 100,000,000,000"),
+        ({"l": 60, "num_samples": 10**11}, ValueError, "about 1.67e.05 GiB"),
+        ({"l": 60}, ValueError, r"make a list of 1e\+120 tuples"),
+    ],
+)
+def test_odd_options_are_refused_in_a_sentence(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    given = {"batch": None, "l": 1, "num_nodes": 100, "domain": "all", **options}
+    if given["batch"] is not None:
+        del given["num_nodes"]
+    with pytest.raises(kind, match=f"{message}.*; "):
+        enumerate_tuples(NONE, **given)
+
+
+def test_numbers_of_other_kinds_and_very_large_ones() -> None:
+    path = torch.tensor([[0, 1], [1, 2]])
+    two = enumerate_tuples(path, None, 2, "distinct")[0]
+    for number in (torch.tensor(2), np.int64(2)):
+        assert torch.equal(enumerate_tuples(path, None, number, "distinct")[0], two)
+    for word in ("dist<=2", "dist<=99999999999999999999"):
+        assert torch.equal(enumerate_tuples(path, None, 2, word)[0], two)
+    # Far more labels than nodes: every node has a padded tuple.
+    for word in DOMAINS[1:]:
+        far = "<=2" if word.startswith("dist") and word != "distinct" else ""
+        rows = enumerate_tuples(path, None, 50_000, word + far)[0]
+        assert rows.shape == (3, 50_000)
+        assert rows[:, 0].tolist() == [0, 1, 2]
+
+
+def test_nothing_is_grown_from_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def step(ground: Ground, table: torch.Tensor) -> torch.Tensor:
+        calls.append(table.size(1))
+        return domains._distinct(ground, table)
+
+    monkeypatch.setitem(domains._STEPS, "distinct", step)
+    assert enumerate_tuples(NONE, None, 99, "distinct", num_nodes=3)[0].size(0) == 3
+    assert calls == [1, 2, 3]
+
+
+def test_without_a_generator_the_cpu_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, devices = torch.rand, []
+
+    def rand(*sizes: Any, **options: Any) -> torch.Tensor:
+        devices.append(options.get("device"))
+        return draw(*sizes, **options)
+
+    monkeypatch.setattr(torch, "rand", rand)
+    edges = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    torch.manual_seed(7)
+    one = enumerate_tuples(edges, None, 2, "star", num_samples=2)[0]
+    generator = torch.Generator().manual_seed(7)
+    two = enumerate_tuples(edges, None, 2, "star", num_samples=2, generator=generator)
+    assert torch.equal(one, two[0])
+    assert devices == [None, torch.device("cpu")]
