@@ -7,30 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_pool.errors import check_choice
-from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.colors import Colors, ExactColors, HashColors, rename
-from pyg_pool.relational.refine_setup import (
-    POLICIES,
-    POOLINGS,
-    UPDATES,
-    Colored,
-    Setup,
-    copies_of,
-    gather_graphs,
-)
+from pyg_pool.relational.refine_options import Mode, Setup, check_setup
+from pyg_pool.relational.refine_setup import Colored, copies_of, gather_graphs
 from pyg_pool.relational.refine_steps import pool_colors, refinement_of
 
 __all__ = ["WLDetails", "kl_wl", "kl_wl_details"]
 
-Mode = Literal["exact", "hash"]
 Tints = str | Sequence[Tensor] | None
-MODES = ("exact", "hash")
 
 #: Pairs of tuple and node that are refined at once where hashes allow less.
 CHUNK = 6_000_000
@@ -64,10 +53,20 @@ class WLDetails:
     graph_colors: list[Tensor] = field(default_factory=list)
 
     def separating_round(self, a: int = 0, b: int = 1) -> int | None:
-        """Number of rounds after which two graphs differ; ``None`` if they never do."""
-        for number, colors in enumerate(self.graph_colors):
+        """Number of rounds after which two graphs differ; ``None`` if they never do.
+
+        Raises:
+            ValueError: If there is no graph of that number.
+        """
+        number = self.colors.numel()
+        if not all(each in range(-number, number) for each in (a, b)):
+            raise ValueError(
+                f"separating_round got a={a} and b={b} for {number} graph(s), expected "
+                f"numbers below {number}; give two of the graphs of kl_wl_details."
+            )
+        for rounds, colors in enumerate(self.graph_colors):
             if colors[a] != colors[b]:
-                return number
+                return rounds
         return None
 
 
@@ -121,21 +120,27 @@ def kl_wl(
         cover: Add padded tuples for nodes in no tuple.
         mode: ``"exact"`` sorts and compares rows; ``"hash"`` mixes 64-bit hashes,
             faster and in pieces if need be, wrong with odds of about 2**-64 a pair.
-        node_colors: Attribute name, or a tensor per graph: colours to start from.
+        node_colors: Attribute name, or a tensor per graph, ``[N]`` or ``[N, D]``:
+            colours to start from.
         edge_colors: The same for edges.
-        rounds: Number of rounds; ``None`` goes on until all graphs are stable.
+        rounds: Number of rounds; ``None`` goes on until all graphs are stable, or
+            for twice the nodes of the largest graph where hashes go in pieces.
 
     Returns:
         The colour of each graph, ``[G]`` int64, comparable within this call.
 
     Raises:
-        ValueError: If an option is unknown or does not fit the others.
+        TypeError: If a number is not whole, or a graph is no single PyG graph.
+        ValueError: If an option is unknown or does not fit the others, edges or
+            colours have another shape or type, or the lists would not fit into memory.
 
     Note:
         Oblivious 2-WL is as strong as 1-WL, and k-FWL as oblivious (k+1)-WL. Messages
-        follow the edges' direction; balls and tuples do not. Deterministic on every
-        device. Cost: time and memory in pairs of tuple and node, O(n^(k+1)) per copy
-        for k > 1.
+        follow the edges' direction; balls and tuples do not. Loops and parallel edges
+        count in messages, with ``update="SLFWL"`` parallel ones once. Graphs without
+        copies are one class: those without tuples where ``cover=False``, without edges
+        for ``policy="delete_edge"``. Deterministic on every device. Cost: time and
+        memory in pairs of tuple and node, O(n^(k+1)) per copy for k > 1.
 
     Source:
         C. Zhou, X. Wang, M. Zhang. From Relational Pooling to Subgraph GNNs: A
@@ -211,42 +216,6 @@ def kl_wl_details(
     check_setup(setup, mode, rounds)
     colored = gather_graphs(graphs, node_colors, edge_colors)
     return _run(colored, setup, mode, rounds, True)[1]
-
-
-def check_setup(setup: Setup, mode: str, rounds: int | None) -> None:
-    """Raises ``ValueError`` for options that are unknown or do not go together."""
-    check_whole("kl_wl", k=setup.k, l=setup.l, ego=setup.ego, rounds=rounds)
-    check_choice("kl_wl", "mode", mode, MODES)
-    check_choice("kl_wl", "pooling", setup.pooling, POOLINGS)
-    check_choice("kl_wl", "policy", setup.policy, POLICIES)
-    if setup.update is not None:
-        check_choice("kl_wl", "update", setup.update, UPDATES)
-    k, l = setup.k, setup.l  # noqa: E741
-    is_plain = setup.policy == "mark" and setup.ego is None
-    faults = {
-        f"k={k} and l={l}": k < 1 or l < 0,
-        f"pooling={setup.pooling!r} with l=0": l == 0
-        and setup.pooling in ("root", "labelled", "nested"),
-        f"update={setup.update!r} with k={k}, l={l}, domain={setup.domain!r}, "
-        f"ego={setup.ego} and policy={setup.policy!r}": setup.update is not None
-        and not (k == l == 1 and is_plain and setup.domain in ("distinct", "all")),
-        f"policy={setup.policy!r} with k={k} and l={l}": setup.policy != "mark"
-        and l != 1,
-        f"policy={setup.policy!r} with pooling={setup.pooling!r}": (
-            setup.policy.startswith("delete") and setup.pooling not in ("tuple", "node")
-        ),
-        f"policy='delete_edge' with ego={setup.ego}": setup.policy == "delete_edge"
-        and setup.ego is not None,
-        f"ego={setup.ego} with l=0": setup.ego is not None and l == 0,
-    }
-    for fault, is_there in faults.items():
-        if is_there:
-            raise ValueError(
-                f"kl_wl got {fault}, expected k >= 1 and l >= 0, updates for whole "
-                f"marked copies with k=l=1, other policies with l=1 and pooling "
-                f"'tuple' or 'node', and at least one label for an ego or a root; "
-                f"change one of them."
-            )
 
 
 def _run(

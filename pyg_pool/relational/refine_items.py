@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_pool.relational.checks import check_room
 from pyg_pool.relational.colors import Colors, HashColors
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.neighbours import spread
@@ -41,6 +42,8 @@ class Items:
     def of(cls, copies: Copies, k: int) -> Items:
         """Lists the items of some copies."""
         size = copies.pair_ptr[1:] - copies.pair_ptr[:-1]
+        total = sum(float(each) ** min(k, 300) for each in size.tolist())
+        check_room(total, size.device, width=k + 3)
         number = size**k
         copy, local = spread(number)
         own = size.index_select(0, copy)

@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 from pyg_pool.errors import check_edges
 from pyg_pool.relational.copies import Copies, edge_deletions, expand_copies
 from pyg_pool.relational.domains import Ground
+from pyg_pool.relational.refine_options import Setup
 from pyg_pool.relational.tuples import TupleSet, find_tuples, lay_ground
 
-__all__ = ["Colored", "Setup", "copies_of", "gather_graphs"]
-
-POOLINGS = ("tuple", "node", "root", "labelled", "nested")
-POLICIES = ("mark", "none", "delete_node", "delete_edge")
-UPDATES = ("SWL", "PSWL", "GSWL", "DSS", "SSWL", "LFWL", "SLFWL")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The options of a test, as :func:`kl_wl` explains them."""
-
-    k: int
-    l: int  # noqa: E741
-    folklore: bool
-    domain: str
-    ordered: bool
-    pooling: str
-    ego: int | None
-    ego_mode: str
-    update: str | None
-    policy: str
-    cover: bool
+__all__ = ["Colored", "copies_of", "gather_graphs"]
 
 
 @dataclass(frozen=True)
@@ -86,37 +67,55 @@ def gather_graphs(graphs: Sequence[Any], node_tints: Any, edge_tints: Any) -> Co
             f"batch."
         )
     sizes = [_size_of(graph) for graph in graphs]
-    edges = [_edges_of(*pair) for pair in zip(graphs, sizes, strict=True)]
-    start = torch.tensor([0, *sizes]).cumsum(0)
-    edge_index = [
-        part + first for part, first in zip(edges, start.tolist(), strict=False)
-    ]
+    device = _device_of(graphs)
+    edges = [_edges_of(*pair, device) for pair in zip(graphs, sizes, strict=True)]
+    start = [0, *itertools.accumulate(sizes)]
+    shifted = [part + first for part, first in zip(edges, start, strict=False)]
+    node = _tints("node_colors", graphs, node_tints, sizes, device)
     edge_sizes = [part.size(1) for part in edges]
-    device = edges[0].device if edges else torch.device("cpu")
-    node = _tints("node_colors", graphs, node_tints, sizes)
-    edge = _tints("edge_colors", graphs, edge_tints, edge_sizes)
+    edge = _tints("edge_colors", graphs, edge_tints, edge_sizes, device)
     ids = torch.arange(len(sizes), device=device)
-    empty = torch.empty((2, 0), dtype=torch.long)
-    total = int(start[-1])
+    empty = torch.empty((2, 0), dtype=torch.long, device=device)
     return Colored(
-        torch.cat(edge_index, dim=1) if edge_index else empty,
-        ids.repeat_interleave(torch.tensor(sizes, device=device)) if sizes else ids,
+        torch.cat([empty, *shifted], dim=1),
+        ids.repeat_interleave(
+            torch.tensor(sizes, dtype=torch.long, device=device), output_size=start[-1]
+        ),
         sizes,
-        torch.zeros(total, dtype=torch.long, device=device) if node is None else node,
+        torch.zeros(start[-1], dtype=torch.long, device=device)
+        if node is None
+        else node,
         edge,
     )
 
 
 def _size_of(graph: Any) -> int:
-    if not hasattr(graph, "num_nodes"):
+    if isinstance(graph, (Batch, HeteroData)) or not hasattr(graph, "num_nodes"):
         raise TypeError(
             f"kl_wl got a graph of type {type(graph).__name__}, expected PyG Data; "
-            f"convert it, graph6 for instance with from_graph6."
+            f"convert it, graph6 for instance with from_graph6, a batch with "
+            f"batch.to_data_list()."
         )
     return int(graph.num_nodes or 0)
 
 
-def _edges_of(graph: Any, size: int) -> Tensor:
+def _device_of(graphs: Sequence[Any]) -> torch.device:
+    """The device of all graphs."""
+    held = [
+        value.device
+        for graph in graphs
+        for value in (getattr(graph, "edge_index", None), getattr(graph, "x", None))
+        if isinstance(value, Tensor)
+    ]
+    if len(set(held)) > 1:
+        raise ValueError(
+            f"kl_wl got graphs on {sorted(map(str, set(held)))}, expected one device; "
+            f"move them, for instance with graph.to('cpu')."
+        )
+    return held[0] if held else torch.device("cpu")
+
+
+def _edges_of(graph: Any, size: int, device: torch.device) -> Tensor:
     if getattr(graph, "edge_index", None) is not None:
         return check_edges("kl_wl", graph.edge_index, None, size)
     if getattr(graph, "adj_t", None) is not None:
@@ -125,18 +124,22 @@ def _edges_of(graph: Any, size: int) -> Tensor:
             "shape [2, E]; leave the transform ToSparseTensor out, or put "
             "torch_geometric.utils.to_edge_index(adj_t)[0].flip(0) there."
         )
-    return torch.empty((2, 0), dtype=torch.long)
+    return torch.empty((2, 0), dtype=torch.long, device=device)
 
 
 def _tints(
-    option: str, graphs: Sequence[Any], tints: Any, sizes: list[int]
+    option: str,
+    graphs: Sequence[Any],
+    tints: Any,
+    sizes: list[int],
+    device: torch.device,
 ) -> Tensor | None:
     """Colours from an attribute or from tensors, numbered over all graphs."""
     if tints is None:
         return None
     if isinstance(tints, str):
         tints = [getattr(graph, tints, None) for graph in graphs]
-    tints = [each if each is None else torch.as_tensor(each) for each in tints]
+    tints = [_tensor_of(option, each) for each in _listed(option, tints)]
     shapes = [None if t is None else list(t.shape) for t in tints]
     lengths = [t.size(0) if t is not None and t.dim() else None for t in tints]
     widths = {t[0].numel() for t in tints if t is not None and t.dim() and t.size(0)}
@@ -146,13 +149,46 @@ def _tints(
             f"expected {sizes[:5]}; give a tensor per graph with one row per node or "
             f"edge, all of one width, or the name of such an attribute."
         )
-    if any(bool(t.isnan().any()) for t in tints):
+    filled = [t for t in tints if t.numel()]
+    if len({t.is_floating_point() for t in filled}) > 1:
+        raise ValueError(
+            f"kl_wl got {option} of dtypes {sorted({str(t.dtype) for t in filled})}, "
+            f"expected whole numbers for all graphs or for none, since others are "
+            f"rounded to be compared; convert them."
+        )
+    if any(bool(t.isnan().any()) for t in filled):
         raise ValueError(
             f"kl_wl got {option} with NaN, expected values that can be equal; fill "
             f"them, for instance with torch.nan_to_num."
         )
-    rows = torch.cat([t.reshape(t.size(0), -1) for t in tints if t.size(0)] or tints)
+    if not filled:
+        return torch.zeros(sum(sizes), dtype=torch.long, device=device)
+    rows = torch.cat([t.reshape(t.size(0), -1).to(device) for t in filled])
     return torch.unique(rows, dim=0, return_inverse=True)[1].view(-1)
+
+
+def _listed(option: str, tints: Any) -> list[Any]:
+    """What is given for each graph."""
+    if not isinstance(tints, (Sequence, Tensor)):
+        raise TypeError(
+            f"kl_wl got {option} of type {type(tints).__name__}, expected a list of "
+            f"tensors, one per graph, or the name of an attribute; put one into a list."
+        )
+    return list(tints)
+
+
+def _tensor_of(option: str, value: Any) -> Tensor | None:
+    """Colours as a tensor of numbers that can be sorted."""
+    try:
+        out = None if value is None else torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        out = torch.empty(0, dtype=torch.complex64)
+    if out is not None and out.is_complex():
+        raise TypeError(
+            f"kl_wl got {option} of type {type(value).__name__} that are no real "
+            f"numbers, expected whole or floating point ones; number the colours."
+        )
+    return out
 
 
 def copies_of(colored: Colored, setup: Setup) -> tuple[Copies, TupleSet]:

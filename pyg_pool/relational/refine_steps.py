@@ -10,8 +10,9 @@ from torch import Tensor
 from pyg_pool.relational.colors import Colors
 from pyg_pool.relational.copies import Copies
 from pyg_pool.relational.refine_items import Items
+from pyg_pool.relational.refine_options import Setup
 from pyg_pool.relational.refine_roots import root_step
-from pyg_pool.relational.refine_setup import Colored, Setup
+from pyg_pool.relational.refine_setup import Colored
 
 __all__ = ["label_colors", "pool_colors", "refinement_of"]
 

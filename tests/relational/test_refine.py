@@ -332,34 +332,44 @@ def test_poolings_and_odd_graphs(mode: Any) -> None:
     ("options", "message"),
     [
         ({"k": 0}, "k >= 1"),
-        ({"rounds": -1}, "rounds >= 0"),
-        ({"ego": -1}, "ego >= 0"),
+        ({"l": 0, "pooling": "root"}, "at least one label"),
         ({"node_colors": [torch.full((3,), torch.nan)]}, "with NaN"),
         ({"node_colors": torch.zeros(3)}, "one row per node"),
-        ({"pooling": "roots"}, "did you mean 'root'"),
-        ({"policy": "delete"}, "expected one of"),
-        ({"update": "SWLL"}, "did you mean"),
-        ({"mode": "fast"}, "expected one of"),
-        ({"update": "SWL", "l": 2}, "updates for whole"),
-        ({"l": 0, "pooling": "root"}, "at least one label"),
-        ({"policy": "delete_node", "l": 2}, "other policies with l=1"),
-        ({"policy": "delete_node", "pooling": "root"}, "pooling"),
-        ({"l": 0, "ego": 1}, "ego"),
         ({"node_colors": [torch.zeros(2)]}, "one row per node"),
         ({"edge_colors": "tint"}, "expected"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     arguments = {"k": 1, "l": 1, **options}
-    with pytest.raises(ValueError, match=message):
-        kl_wl([graph("Bw")], **arguments)
+    for call in (kl_wl, kl_wl_details):
+        with pytest.raises(ValueError, match=message):
+            call([graph("Bw")], **arguments)
 
 
-def test_numbers_must_be_whole() -> None:
-    for name in ("k", "l", "ego", "rounds"):
-        arguments: dict[str, Any] = {"k": 1, "l": 1, name: 1.5}
-        with pytest.raises(TypeError, match=f"{name}=1.5 of type float"):
-            kl_wl([graph("Bw")], **arguments)
+def test_rounds_are_asked_of_graphs_that_are_there() -> None:
+    found = kl_wl_details([graph("Bw"), graph("Bg")], 1, 0)
+    assert found.separating_round(1, -2) == found.separating_round() == 1
+    with pytest.raises(ValueError, match="a=0 and b=2 for 2 graph"):
+        found.separating_round(0, 2)
+    with pytest.raises(ValueError, match="a=0 and b=1 for 1 graph"):
+        kl_wl_details([graph("Bw")], 1, 0).separating_round()
+
+
+def test_parallel_edges_count_in_messages() -> None:
+    one = graph("Bw")
+    edges = one.edge_index
+    double = Data(edge_index=torch.cat([edges, edges[:, :1]], 1), num_nodes=3)
+    loop = Data(edge_index=torch.cat([edges, edges.new_zeros(2, 1)], 1), num_nodes=3)
+    for update in (None, "SWL", "PSWL", "GSWL", "DSS", "SSWL", "LFWL"):
+        assert kl_wl([one, double, loop], 1, 1, update=update).unique().numel() == 3
+    assert kl_wl([one, double], 1, 1, update="SLFWL").unique().numel() == 1
+
+
+def test_graphs_without_copies_are_one_class() -> None:
+    bare = [Data(num_nodes=number) for number in range(4)]
+    assert kl_wl(bare, 1, 1, policy="delete_edge").tolist() == [0] * 4
+    assert kl_wl(bare, 1, 2, domain="star").tolist() == [0] * 4
+    assert kl_wl(bare, 1, 2, domain="star", cover=True).unique().numel() == 4
 
 
 def test_graphs_of_other_types_are_refused() -> None:

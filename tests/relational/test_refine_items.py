@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 
 from pyg_pool.relational.colors import ExactColors, HashColors
 from pyg_pool.relational.refine_items import Items
-from pyg_pool.relational.refine_setup import Setup, copies_of, gather_graphs
+from pyg_pool.relational.refine_options import Setup
+from pyg_pool.relational.refine_setup import copies_of, gather_graphs
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
@@ -58,3 +59,9 @@ def test_a_round_equals_loops(folklore: bool) -> None:
         got = found.step(state, colors, folklore=folklore).tolist()
         for (a, x), (b, y) in itertools.combinations(zip(names, got, strict=True), 2):
             assert (a == b) == (x == y)
+
+
+@pytest.mark.parametrize("k", [40, 100, 10**6])
+def test_too_many_items_are_refused_before_they_are_counted(k: int) -> None:
+    with pytest.raises(ValueError, match=r"make a list of .* tuples or pairs"):
+        items(k)

@@ -10,13 +10,9 @@ import torch
 from torch_geometric.data import Data
 
 from pyg_pool.relational.colors import ExactColors, HashColors
+from pyg_pool.relational.refine_options import UPDATES, Setup
 from pyg_pool.relational.refine_roots import root_step
-from pyg_pool.relational.refine_setup import (
-    UPDATES,
-    Setup,
-    copies_of,
-    gather_graphs,
-)
+from pyg_pool.relational.refine_setup import copies_of, gather_graphs
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 1, 3], [1, 0, 2, 1, 3, 2, 3, 1]])
 NEAR = {0: {1}, 1: {0, 2, 3}, 2: {1, 3}, 3: {1, 2}}

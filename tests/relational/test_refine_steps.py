@@ -8,7 +8,8 @@ from torch_geometric.data import Data
 
 from pyg_pool.relational import kl_wl_details
 from pyg_pool.relational.colors import HashColors
-from pyg_pool.relational.refine_setup import Setup, copies_of, gather_graphs
+from pyg_pool.relational.refine_options import Setup
+from pyg_pool.relational.refine_setup import copies_of, gather_graphs
 from pyg_pool.relational.refine_steps import label_colors
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
