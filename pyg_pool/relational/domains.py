@@ -265,8 +265,9 @@ def _connected(ground: Ground, length: int, *, in_order: bool) -> Tensor:
         table = sort_rows(torch.sort(torch.cat(parts), dim=1).values, unique=True)
     if in_order and length > 1:
         check_room(table.size(0) * math.factorial(length), table.device, width=length)
-        orders = torch.tensor(list(itertools.permutations(range(length))))
-        orders = orders.to(table.device)
+        orders = torch.tensor(
+            list(itertools.permutations(range(length))), device=table.device
+        )
         table = sort_rows(table[:, orders].view(-1, length))
     return table
 

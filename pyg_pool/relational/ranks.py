@@ -12,6 +12,8 @@ from pyg_pool.relational.domains import COUNTED, Domain, Ground, count_tuples
 
 __all__ = ["sample_ranks"]
 
+#: Where ranks are drawn, so that one seed gives the same tuples on every device.
+CPU = torch.device("cpu")
 #: Tuples of one graph from which on a domain is not listed to be sampled.
 LISTED = 4096
 #: Tuples of one graph from which on they have no ranks.
@@ -44,16 +46,17 @@ def sample_ranks(
     drawn = sum(min(count, number) for count in counts)
     check_room(float(drawn), ground.batch.device, width=width)
     parts, graphs, totals = [], [], []
+    starts = ground.start.tolist()
     for graph, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        first = int(ground.start[graph])
+        first = starts[graph]
         if count == 0 and cover and size:
             # Fewer nodes than positions: every node is a cover tuple.
-            rows = torch.full((size, length), -1)
-            rows[:, 0] = torch.arange(size) + first
+            rows = torch.full((size, length), -1, device=CPU)
+            rows[:, 0] = torch.arange(size, device=CPU) + first
             kept = _choose(size, number, generator)
             rows, count = rows[kept], size
         elif count == 0:
-            rows = torch.empty((0, length), dtype=torch.long)
+            rows = torch.empty((0, length), dtype=torch.long, device=CPU)
         elif count < NUMBERED:
             rank = _choose(count, number, generator)
             rows = _unrank(rank, size, length, domain.word) + first
@@ -61,7 +64,7 @@ def sample_ranks(
             rows = _throw(size, length, domain.word, number, generator) + first
             count = min(count, MOST)
         parts.append(rows)
-        graphs.append(torch.full((rows.size(0),), graph))
+        graphs.append(torch.full((rows.size(0),), graph, device=CPU))
         totals.append(count)
     device = ground.batch.device
     index, batch = torch.cat(parts).to(device), torch.cat(graphs).to(device)
@@ -73,7 +76,7 @@ def _choose(count: int, number: int, generator: Generator | None) -> Tensor:
     if count <= max(LISTED, 2 * number):
         order = torch.randperm(count, generator=generator, device=_device(generator))
         return torch.sort(order[:number].cpu()).values
-    found = torch.empty(0, dtype=torch.long)
+    found = torch.empty(0, dtype=torch.long, device=CPU)
     while found.numel() < number:
         draw = torch.randint(
             count, (2 * number,), generator=generator, device=_device(generator)
@@ -82,7 +85,7 @@ def _choose(count: int, number: int, generator: Generator | None) -> Tensor:
         # The first of equal draws counts, so that no number is more likely.
         value, place = torch.unique(both, return_inverse=True)
         first = torch.full_like(value, both.numel()).scatter_reduce(
-            0, place, torch.arange(both.numel()), "amin"
+            0, place, torch.arange(both.numel(), device=CPU), "amin"
         )
         found = both[torch.sort(first).values][:number]
     return torch.sort(found).values
@@ -93,7 +96,7 @@ def _throw(
 ) -> Tensor:
     """Different tuples of a domain too large to be numbered, in their order."""
     device = _device(generator)
-    found = torch.empty((0, length), dtype=torch.long)
+    found = torch.empty((0, length), dtype=torch.long, device=CPU)
     while found.size(0) < number:
         shape = number - found.size(0), length
         if word == "all":
@@ -112,7 +115,7 @@ def _throw(
 
 
 def _device(generator: Generator | None) -> torch.device:
-    return torch.device("cpu") if generator is None else generator.device
+    return CPU if generator is None else generator.device
 
 
 def _unrank(rank: Tensor, size: int, length: int, word: str) -> Tensor:
@@ -143,7 +146,7 @@ def _unrank_subset(rank: Tensor, size: int, length: int) -> Tensor:
         left = length - place - 1
         # ahead[v]: subsets that begin here with a number below v.
         begins = [math.comb(size - v - 1, left) for v in range(size)]
-        ahead = torch.tensor([0, *begins]).cumsum(0)
+        ahead = torch.tensor([0, *begins], device=CPU).cumsum(0)
         target = rank + ahead[low]
         digit = torch.searchsorted(ahead, target, right=True) - 1
         rank = target - ahead[digit]

@@ -179,10 +179,12 @@ def _listed(option: str, tints: Any) -> list[Any]:
 
 def _tensor_of(option: str, value: Any) -> Tensor | None:
     """Colours as a tensor of numbers that can be sorted."""
+    out = value
     try:
-        out = None if value is None else torch.as_tensor(value)
+        if value is not None and not isinstance(value, Tensor):
+            out = torch.as_tensor(value, device="cpu")
     except (TypeError, ValueError, RuntimeError):
-        out = torch.empty(0, dtype=torch.complex64)
+        out = torch.empty(0, dtype=torch.complex64, device="cpu")
     if out is not None and out.is_complex():
         raise TypeError(
             f"kl_wl got {option} of type {type(value).__name__} that are no real "

@@ -208,6 +208,11 @@ def lay_ground(
         number = batch.size(0) if num_nodes is None else num_nodes
         edge_index = check_edges("enumerate_tuples", edge_index, None, number)
         size = check_batch("enumerate_tuples", batch, batch_size, number)
+        if batch.device != edge_index.device:
+            raise ValueError(
+                f"enumerate_tuples got edge_index on {edge_index.device} and batch on "
+                f"{batch.device}, expected one device; move one of them."
+            )
     if reads_values(batch) and bool((batch[1:] < batch[:-1]).any()):
         raise ValueError(
             f"enumerate_tuples got a batch of {batch.numel()} nodes that is not "
@@ -244,7 +249,7 @@ def _drawn(
 ) -> Tensor:
     """Positions of a sample of each graph, ascending."""
     # Without a generator torch's own on the CPU: the same draw on every device.
-    device = None if generator is None else generator.device
+    device = torch.device("cpu") if generator is None else generator.device
     luck = torch.rand(graphs.numel(), generator=generator, device=device)
     order = torch.sort(luck.to(graphs.device), stable=True).indices
     order = order[torch.sort(graphs.index_select(0, order), stable=True).indices]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyg_pool.relational.copies import expand_copies, subset_copies
+from pyg_pool.relational.copies import edge_deletions, expand_copies, subset_copies
 from pyg_pool.relational.tuples import find_tuples, lay_ground
 
 
@@ -100,3 +100,24 @@ def test_balls_need_labels() -> None:
         expand_copies(lay_ground(edges, None), tuples, ego=1)
     with pytest.raises(ValueError, match="did you mean 'union'"):
         expand_copies(lay_ground(edges, None), tuples, ego_mode="unoin")
+
+
+@pytest.mark.parametrize("ego", [None, 1])
+@pytest.mark.parametrize("mode", ["root", "union", "intersection"])
+def test_every_list_is_made_where_the_edges_are(ego: int | None, mode: str) -> None:
+    edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    batch = torch.tensor([0, 0, 0, 1, 1])
+    # A list on the default device would not go together with the others.
+    with torch.device("meta"):
+        ground = lay_ground(edges, batch)
+        tuples = find_tuples(edges, batch, 2, "star")
+        gone = tuples.index[:, 0]
+        for made in (
+            expand_copies(ground, tuples, ego=ego, ego_mode=mode),
+            expand_copies(ground, tuples, ego=ego, ego_mode=mode, without=gone),
+            edge_deletions(ground),
+        ):
+            lists = made.pair_ptr, made.edge_index, made.edge_id, made.pair_graph
+            part = subset_copies(made, 1, 2)
+            for each in (*lists, part.pair_node, part.edge_index):
+                assert each.device == torch.device("cpu")

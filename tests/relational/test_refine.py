@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_pool.relational import kl_wl, kl_wl_details
+from pyg_pool.relational.refine_options import UPDATES
 from tests.golden_files import FOLDER
 from tests.relational.families import TESTS, as_data, graph
 
@@ -405,3 +406,27 @@ def test_isomorphic_graphs_have_equal_colours() -> None:
         mode: Any = "exact" if number % 2 else "hash"
         colors = kl_wl([as_data(source), as_data(other)], mode=mode, **options)
         assert colors[0] == colors[1], test
+
+
+@pytest.mark.parametrize("mode", ["exact", "hash"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"k": 1, "l": 2, "pooling": "labelled", "ordered": False},
+        {"k": 1, "l": 2, "pooling": "nested", "domain": "star", "cover": True},
+        {"k": 2, "l": 1, "pooling": "node", "ego": 1},
+        {"k": 2, "l": 0, "folklore": True, "edge_colors": "tint"},
+        *({"k": 1, "l": 1, "update": word} for word in UPDATES),
+        *({"k": 1, "l": 1, "policy": word} for word in ("delete_node", "delete_edge")),
+    ],
+)
+def test_every_list_is_made_where_the_graphs_are(
+    options: dict[str, Any], mode: Any
+) -> None:
+    given = [graph("Bw"), graph("Bg"), Data(num_nodes=2, tint=torch.zeros(0))]
+    for each in given[:2]:
+        each.tint = torch.arange(each.num_edges) / 2
+    # A list on the default device would not go together with the others.
+    with torch.device("meta"):
+        found = kl_wl_details(given, mode=mode, **options)
+    assert torch.equal(found.colors, kl_wl_details(given, mode=mode, **options).colors)

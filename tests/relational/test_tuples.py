@@ -197,4 +197,27 @@ def test_without_a_generator_the_cpu_draws(monkeypatch: pytest.MonkeyPatch) -> N
     generator = torch.Generator().manual_seed(7)
     two = enumerate_tuples(edges, None, 2, "star", num_samples=2, generator=generator)
     assert torch.equal(one, two[0])
-    assert devices == [None, torch.device("cpu")]
+    assert devices == [torch.device("cpu")] * 2
+
+
+@pytest.mark.parametrize("word", DOMAINS)
+@pytest.mark.parametrize("number", [None, 3])
+@pytest.mark.parametrize("length", [0, 1, 3, 14])
+def test_every_list_is_made_where_the_edges_are(
+    word: str, number: int | None, length: int
+) -> None:
+    # A list on the default device would not go together with the others.
+    far = "<=2" if word in ("dist", "dist_set") else ""
+    number = 3 if length == 14 and word in ("all", "distinct", "subset") else number
+    sizes = torch.tensor([40, 2, 0, 1])
+    batch = torch.arange(4).repeat_interleave(sizes)
+    edges, device = torch.cat([HOUSE, HOUSE + 5], 1), torch.device("cpu")
+    generator = torch.Generator().manual_seed(3)
+    with torch.device("meta"):
+        found = find_tuples(
+            edges, batch, length, word + far, num_samples=number, generator=generator
+        )
+    for each in (found.index, found.batch, found.total, found.drawn):
+        assert each.device == device
+    with pytest.raises(ValueError, match="on cpu and batch on meta, expected one dev"):
+        find_tuples(edges, batch.to("meta"), 1, "all", batch_size=4)

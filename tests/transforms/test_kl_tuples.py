@@ -243,3 +243,17 @@ def test_data_sets_keep_copies_on_disk(tmp_path: Path) -> None:
         ValueError, match=r"domain='star', .*expected l=2, domain='path'"
     ):
         KLTuples(2, domain="path").copies(batch)
+
+
+def test_every_list_is_made_where_the_graph_is() -> None:
+    given = [*graphs(), Data(x=torch.ones(2, 1))]
+    change = KLTuples(2, domain="star", ego=1, max_distance=2)
+    # A list on the default device would not go together with the others.
+    with torch.device("meta"):
+        for each in given:
+            made = change(each)
+            for key, value in made.to_dict().items():
+                if isinstance(value, torch.Tensor):
+                    assert value.device == torch.device("cpu"), key
+            assert change.copies(made).tuples.index.device == torch.device("cpu")
+            assert change.pairs(made).pair.device == torch.device("cpu")
