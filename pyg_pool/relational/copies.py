@@ -14,6 +14,7 @@ from torch import Tensor
 from pyg_pool.errors import check_choice
 from pyg_pool.kernels.dispatch import is_traced
 from pyg_pool.kernels.pairs import distinct_pairs
+from pyg_pool.relational.checks import check_whole
 from pyg_pool.relational.domains import Ground
 from pyg_pool.relational.neighbours import Balls, Lists, find_balls, join_lists
 from pyg_pool.relational.origin import Origin
@@ -127,7 +128,9 @@ def expand_copies(
         without: ``[T]`` a node that each copy leaves out.
 
     Raises:
-        ValueError: If ``ego`` does not fit.
+        TypeError: If ``ego`` is not whole.
+        ValueError: If ``ego`` or ``ego_mode`` does not fit, or the lists would not fit
+            into memory.
 
     Note:
         Balls are those of the undirected view; edges keep direction, loops and
@@ -144,11 +147,12 @@ def expand_copies(
         ([0, 1, 0, 1, 2, 1, 2], [0, 1, 0, 1, 2, 3, 2, 3])
     """
     check_choice("expand_copies", "ego_mode", ego_mode, EGO_MODES)
+    check_whole("expand_copies", ego=ego)
     length = tuples.index.size(1)
-    if ego is not None and (ego < 0 or length == 0):
+    if ego is not None and length == 0:
         raise ValueError(
             f"expand_copies got ego={ego} for tuples of {length} nodes, expected a "
-            f"radius from 0 on around at least one node; leave ego out for l=0."
+            f"ball around at least one node; leave ego out for l=0."
         )
     if ego is None:
         pair_tuple, pair_node = _whole(ground, tuples)
@@ -248,6 +252,9 @@ def subset_copies(copies: Copies, start: int, stop: int) -> Copies:
 
 def edge_deletions(ground: Ground) -> Copies:
     """A copy of the graph per edge, without that edge in either direction.
+
+    Its tuples are the ends of the edges, lower number first; parallel edges and both
+    directions are one edge, loops none.
 
     Example:
         >>> import torch

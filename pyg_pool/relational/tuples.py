@@ -105,7 +105,10 @@ def enumerate_tuples(
         ``[T]`` int64.
 
     Raises:
-        ValueError: If the domain is unknown or a number does not fit.
+        TypeError: If a number is not whole, or an input of another type.
+        ValueError: If the domain is unknown, a number, shape or dtype does not fit,
+            ``batch`` is not ascending, an edge joins two graphs, or the list would
+            not fit into memory.
 
     Note:
         Cost: time and memory in the number of tuples, for ``"star"``, ``"path"`` and
@@ -152,7 +155,15 @@ def find_tuples(
     num_samples: int | None = None,
     generator: Generator | None = None,
 ) -> TupleSet:
-    """The tuples of :func:`enumerate_tuples` with the sizes of their graphs."""
+    """The tuples of :func:`enumerate_tuples` with the sizes of their graphs.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import find_tuples
+        >>> path = torch.tensor([[0, 1], [1, 2]])
+        >>> find_tuples(path, None, 2, "star", num_samples=3).total
+        tensor([4])
+    """
     check_whole("enumerate_tuples", l=length, batch_size=batch_size)
     check_whole("enumerate_tuples", 1, num_samples=num_samples)
     if generator is not None and not isinstance(generator, Generator):
@@ -190,7 +201,18 @@ def lay_ground(
     batch_size: int | None = None,
     num_nodes: int | None = None,
 ) -> Ground:
-    """Checks edges and graph ids and sorts the edges into neighbour lists."""
+    """Checks edges and graph ids and finds the first node of each graph.
+
+    Raises:
+        TypeError: If an input is no tensor, or a number not whole.
+        ValueError: If shapes, dtypes, devices, ids or their order do not fit.
+
+    Example:
+        >>> import torch
+        >>> from pyg_pool.relational import lay_ground
+        >>> lay_ground(torch.tensor([[0], [1]]), torch.tensor([0, 0, 1])).start
+        tensor([0, 2, 3])
+    """
     if batch is None:
         check_whole("enumerate_tuples", num_nodes=num_nodes, batch_size=batch_size)
         if num_nodes is None:

@@ -98,6 +98,11 @@ def test_balls_need_labels() -> None:
     tuples = find_tuples(edges, None, 0, "all")
     with pytest.raises(ValueError, match="leave ego out"):
         expand_copies(lay_ground(edges, None), tuples, ego=1)
+    ground, one = lay_ground(edges, None), find_tuples(edges, None, 1, "all")
+    with pytest.raises(TypeError, match=r"ego=1\.5 of type float, expected a whole"):
+        expand_copies(ground, one, ego=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ego=-1, expected ego >= 0"):
+        expand_copies(ground, one, ego=-1)
     with pytest.raises(ValueError, match="did you mean 'union'"):
         expand_copies(lay_ground(edges, None), tuples, ego_mode="unoin")
 
